@@ -1,0 +1,59 @@
+# `make` alone lists the targets. Nothing is assumed but Python 3.11 or newer, make, and a package registry.
+PYTHON ?= python3
+WORKERS ?= 2
+STORE ?= sqlite
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+READY := $(VENV)/.ready
+PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench schema clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## create .venv with everything (fast when nothing changed)
+
+run: $(READY) ## set everything up and start the program
+	@$(BIN)/tide up
+
+test: $(READY) ## set everything up and run all tests; ARGS="..." is passed to pytest
+	@$(PY) -m pytest -n $(WORKERS) $(ARGS)
+
+check: $(READY) ## format, lint, types, import layers, sizes
+	@$(PY) -m ruff format --check
+	@$(PY) -m ruff check
+	@$(PY) -m mypy $(wildcard src tests harness bench)
+	@$(BIN)/lint-imports --no-logo
+	@$(PY) -m pytest -q tests/architecture
+
+format: $(READY) ## format the code and mend what the linter can mend
+	@$(PY) -m ruff format
+	@$(PY) -m ruff check --fix
+
+bench: $(READY) ## measure the kernel; STORE=sqlite or postgres
+	@$(PY) -m bench kernel --store $(STORE) --quick --json
+
+schema: $(READY) ## write the schema snapshots anew
+	@$(PY) -m tests.snapshot
+
+clean: ## remove the virtual environment and all caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# The stamp is removed before an install and written after it, so an interrupted install starts afresh the next time.
+# The build tool is installed first and pinned too, which an isolated build would not be.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Tidewheel needs Python 3.11 or newer: make PYTHON=/path/to/python $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "This Python cannot create virtual environments: install python3-venv, or name another Python" \
+	         "with make PYTHON=..." >&2; exit 1; }
+	@{ [ -f $@ ] && $(PY) -c ''; } 2>/dev/null || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
+	@rm -f $@
+	@echo "installing into $(VENV) ..."
+	@$(PIP_INSTALL) hatchling editables
+	@$(PIP_INSTALL) --no-build-isolation --editable '.[dev]'
+	@touch $@

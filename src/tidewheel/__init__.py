@@ -1,0 +1,1 @@
+"""Tidewheel runs jobs on time."""

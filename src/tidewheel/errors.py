@@ -1,0 +1,94 @@
+"""Every error that Tidewheel raises on purpose, in one tree.
+
+    TideError
+    ├── Invalid(field, why)            the caller's input; nothing was stored          422
+    ├── NotFound(what, key)                                                             404
+    ├── Conflict                       the request is fine, the present state is not    409
+    │   ├── KeyReused(key)             an idempotency key came back with another body
+    │   ├── AlreadyActive(job_id)      a job with the same unique key has not ended
+    │   └── IllegalMove(state, cause)  no such move in the transition table
+    ├── LeaseLost(worker_id)           the worker is no longer alive for the store      409
+    ├── Unavailable                    try again; the cause is kept                     503
+    │   ├── OutcomeUnknown             the write may or may not have happened
+    │   └── StoreFull                  no room left; nothing was written
+    └── StoreMismatch                  program and store do not fit; says what to do    —
+
+Branches mean different things to a caller: mend the request, look again, or wait. Signals that a job raises to steer
+itself (retry later, give up) are not errors and do not live here.
+"""
+
+
+class TideError(Exception):
+    """The base of all errors of Tidewheel."""
+
+
+class Invalid(TideError):
+    """One field of the input is wrong; nothing was stored."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"{field}: {why}")
+        self.field = field
+        self.why = why
+
+
+class NotFound(TideError):
+    """There is no such thing, or it is not the caller's."""
+
+    def __init__(self, what: str, key: object) -> None:
+        super().__init__(f"no {what} {key}")
+        self.what = what
+        self.key = key
+
+
+class Conflict(TideError):
+    """The request is well formed but does not fit the present state."""
+
+
+class KeyReused(Conflict):
+    """An idempotency key was used before with a different request."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"idempotency key {key!r} was used before with a different request")
+        self.key = key
+
+
+class AlreadyActive(Conflict):
+    """A job with the same unique key is still active."""
+
+    def __init__(self, job_id: object, key: str) -> None:
+        super().__init__(f"job {job_id} with unique key {key!r} is still active")
+        self.job_id = job_id
+        self.key = key
+
+
+class IllegalMove(Conflict):
+    """The transition table has no such move."""
+
+    def __init__(self, state: str, cause: str) -> None:
+        super().__init__(f"a {state} job cannot move by {cause}")
+        self.state = state
+        self.cause = cause
+
+
+class LeaseLost(TideError):
+    """The store no longer counts this worker as alive."""
+
+    def __init__(self, worker_id: object) -> None:
+        super().__init__(f"worker {worker_id} holds no lease any more")
+        self.worker_id = worker_id
+
+
+class Unavailable(TideError):
+    """The store cannot answer now; nothing is wrong with the request."""
+
+
+class OutcomeUnknown(Unavailable):
+    """The connection was lost during a write, which may or may not have happened."""
+
+
+class StoreFull(Unavailable):
+    """The store has no room left; nothing was written."""
+
+
+class StoreMismatch(TideError):
+    """The schema of the store and this program do not fit together."""

@@ -1,0 +1,5 @@
+"""Helpers for testing code that uses Tidewheel."""
+
+from tidewheel.testing.clock import FakeClock
+
+__all__ = ["FakeClock"]
