@@ -1,0 +1,156 @@
+"""The job: what is asked for, what is handed to a worker, and what is shown to a reader."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.model.outcome import Failure
+from tidewheel.model.priority import Priority
+from tidewheel.model.resources import Needs
+from tidewheel.model.retry import RetryPolicy
+from tidewheel.model.states import State
+
+DEFAULT_QUEUE = "default"
+DEFAULT_TENANT = "default"
+DEFAULT_TIMEOUT = timedelta(minutes=5)
+
+Unique = Literal["reject", "keep", "replace"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The part of a job that no statement of the store looks into; kept as one JSON text beside it."""
+
+    name: str | None = None
+    description: str | None = None
+    retry: RetryPolicy = RetryPolicy()
+    timeout: timedelta = DEFAULT_TIMEOUT
+    recurrence: str | None = None
+    """How the schedule that made this job describes itself, such as `every 5m`."""
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What someone asks for. `submission.prepare` checks it and makes it ready to be stored."""
+
+    kind: str
+    args: Mapping[str, Any] = {}
+    queue: str = DEFAULT_QUEUE
+    tenant: str = DEFAULT_TENANT
+    priority: Priority = Priority.MEDIUM
+    labels: Mapping[str, str] = {}
+    needs: Needs = Needs()
+    options: Options = Options()
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    start_by: datetime | None = None
+    limit_keys: tuple[str, ...] = ()
+    idempotency_key: str | None = None
+    unique_key: str | None = None
+    unique: Unique = "reject"
+    schedule_id: UUID | None = None
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """The answer to a submit: the job, and whether this very call made it."""
+
+    job_id: UUID
+    created: bool
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A job in the hands of a worker. `(job_id, token)` and the worker guard every later write about it."""
+
+    job_id: UUID
+    token: int
+    lane: int
+    kind: str
+    queue: str
+    tenant: str
+    priority: Priority
+    args: str
+    """JSON text, as it was submitted."""
+    labels: str | None
+    """JSON text, or None when there are none."""
+    options: str | None
+    """JSON text of `Options`, or None when all are the defaults."""
+    run_at: datetime
+    due_at: datetime
+    start_by: datetime | None
+    claimed_at: datetime
+    failures: int
+    losses: int
+    cancelling: bool = False
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    """The answer to a claim: runs in the order in which they should start, and when to look again if there are none."""
+
+    runs: list[Run]
+    next_due: datetime | None = None
+    """The earliest instant at which a waiting job of these lanes becomes due, as far as is known."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job as a reader sees it, whether active or finished."""
+
+    id: UUID
+    tenant: str
+    queue: str
+    kind: str
+    name: str | None = None
+    description: str | None = None
+    args: Any = None
+    labels: dict[str, str] = {}
+    priority: Priority
+    needs: Needs = Needs()
+    retry: RetryPolicy = RetryPolicy()
+    timeout: timedelta = DEFAULT_TIMEOUT
+    limit_keys: tuple[str, ...] = ()
+    unique_key: str | None = None
+    idempotency_key: str | None = None
+    schedule_id: UUID | None = None
+    recurrence: str | None = None
+
+    state: State
+    cancelling: bool = False
+    gate: str = "open"
+    """What the gate of its lane says: `open`, `hold` or `drop`."""
+    waits_for: str | None = None
+    """The limit key without room, while `limited`."""
+    token: int
+    failures: int
+    losses: int
+    created_at: datetime
+    updated_at: datetime
+    due_at: datetime
+    """When it was meant to run."""
+    run_at: datetime
+    """When it may be claimed next."""
+    start_by: datetime | None = None
+
+    last_started_at: datetime | None = None
+    last_ended_at: datetime | None = None
+    last_worker: UUID | None = None
+    finished_at: datetime | None = None
+    result: Any = None
+    result_location: str | None = None
+    error: Failure | None = None
+
+    @property
+    def recurring(self) -> bool:
+        """Whether a schedule made this job."""
+        return self.schedule_id is not None
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One try of a job on a worker that did not end in success, or the last one."""
+
+    job_id: UUID
+    token: int
+    worker_id: UUID | None
+    started_at: datetime | None
+    ended_at: datetime
+    cause: str
+    error: Failure | None = None

@@ -1,0 +1,170 @@
+"""How a run ended, as its worker reports it and as the store answers."""
+
+import enum
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import MAX_JSON_DEPTH, check_json_text, clean_text
+from tidewheel.model.states import Cause, end_of_run
+
+NO_DELAY = timedelta(0)
+MAX_LOSSES = 3
+"""Abnormal ends (crashed or lost) after which a job is quarantined instead of tried again."""
+
+
+MAX_RESULT_BYTES: Final = 64 * 1024
+"""How large a result may be that is stored with its job; larger ones belong elsewhere, with a `result_location`."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a run failed, in words."""
+
+    reason: str
+    """A stable word: `error`, `timeout`, `oom`, `signal`, `lost`, `quarantined`, `unstorable`, `cancelled`, …"""
+    message: str = ""
+    detail: str | None = None
+    """For example a traceback."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The end of one run. Cause is one that leaves `running`, as a worker may report it."""
+
+    job_id: UUID
+    token: int
+    cause: Cause
+    result: str | None = None
+    """JSON text, at most `MAX_RESULT_BYTES` long and 64 levels deep."""
+    result_location: str | None = None
+    error: Failure | None = None
+    delay: timedelta = NO_DELAY
+    """How long to wait before the next try, if there is one."""
+    started_at: datetime | None = None
+    """When the body began; None stands for the time of the claim."""
+
+
+REPORTABLE = frozenset(
+    {
+        Cause.RETURNED,
+        Cause.FAILED,
+        Cause.GAVE_UP,
+        Cause.SNOOZED,
+        Cause.RELEASED,
+        Cause.CRASHED,
+        Cause.STOPPED,
+        Cause.EXPIRED,
+    }
+)
+"""What a worker may say of a run; the other causes are for the store to find."""
+
+
+class Verdict(enum.StrEnum):
+    """What became of a reported outcome."""
+
+    ACCEPTED = "accepted"
+    REPEATED = "repeated"
+    """The same outcome of the same run had been stored before: a lost reply, nothing was written again."""
+    STALE = "stale"
+    """The run is no longer this worker's; nothing was written."""
+    UNSTORABLE = "unstorable"
+    """The outcome could not be stored; the job is dead with that reason."""
+
+
+_PLAIN = MAX_RESULT_BYTES // 4
+"""No character takes more than four bytes."""
+_decode = msgspec.json.Decoder().decode
+_huge = re.compile(r"[0-9]{19}").search
+LOSSES = (Cause.CRASHED, Cause.LOST)
+"""Abnormal ends, which count apart from failures."""
+ATTEMPTS = (Cause.FAILED, *LOSSES)
+"""Ends that leave an attempt behind when the job goes on."""
+
+
+class LossRule(NamedTuple):
+    """Whether abnormal ends count, and how many make a quarantine."""
+
+    most: int = MAX_LOSSES
+    counted: bool = True
+
+
+def judge(cause: Cause, *, cancelling: bool, losses: int, rule: LossRule) -> Cause:
+    """Return the cause that counts for a run that ended: its own, the stop it was asked for, or a quarantine."""
+    cause = end_of_run(cause, cancelling=cancelling)
+    if cause in LOSSES and rule.counted and losses + 1 >= rule.most:
+        return Cause.QUARANTINED
+    return cause
+
+
+def error_of(cause: Cause, reported: Failure | None, cancel_reason: str | None) -> Failure | None:
+    """Return the error that a finished job shows."""
+    if cause is Cause.QUARANTINED:
+        last = f": {reported.reason} {reported.message}".rstrip() if reported else ""
+        return Failure(reason="quarantined", message=f"ended abnormally too often{last}")
+    if cause is Cause.STOPPED and reported is None:
+        return Failure(reason="cancelled", message=cancel_reason or "")
+    return reported
+
+
+def _is_plain(text: str) -> bool:
+    """Tell at little cost that a JSON text is sound: short, flat, no escapes, no huge numbers, as most results are."""
+    if len(text) > _PLAIN or "\\u" in text or text.count("[") + text.count("{") > MAX_JSON_DEPTH or _huge(text):
+        return False
+    try:
+        _decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return True
+
+
+def flaw_of(outcome: Outcome) -> str | None:
+    """Return why an outcome cannot be stored such that every reader can read it; None if it can."""
+    try:
+        if outcome.result is not None and not _is_plain(outcome.result):
+            check_json_text("result", outcome.result, MAX_RESULT_BYTES)
+        if outcome.result_location is not None:
+            _check_storable("result_location", outcome.result_location)
+        if (error := outcome.error) is not None:
+            _check_storable("error.reason", error.reason)
+            _check_storable("error.message", error.message)
+            _check_storable("error.detail", error.detail or "")
+    except Invalid as flaw:
+        return str(flaw)
+    return None
+
+
+def _check_storable(field: str, text: str) -> None:
+    if clean_text(text, len(text)) != text:
+        raise Invalid(field, "must not contain NUL or half of a surrogate pair")
+
+
+def flaws_of(outcomes: Sequence[Outcome]) -> dict[int, str]:
+    """Return the flaws of those outcomes that have one, by their position."""
+    return {index: why for index, outcome in enumerate(outcomes) if (why := flaw_of(outcome))}
+
+
+def unstorable(why: str) -> Failure:
+    """Return the error of a job whose outcome has a flaw or was refused by the database."""
+    return Failure(reason="unstorable", message=f"the outcome could not be stored: {clean_text(why, 500)}")
+
+
+def recognise(reported: Cause, found: str | None) -> Verdict:
+    """Judge an outcome whose run is no longer this worker's, by whether it was this very outcome that ended the run.
+
+    `found` is the cause that ended the run in history or in an attempt, "queued" if the job is back in the queue with
+    no attempt on record, or None if nothing is known of the run.
+    """
+    if found == Cause.UNSTORABLE:
+        return Verdict.UNSTORABLE
+    repeated = {reported.value}
+    if reported is not Cause.RETURNED:
+        repeated.add(Cause.STOPPED)
+    if reported is Cause.CRASHED:
+        repeated.add(Cause.QUARANTINED)
+    if reported in (Cause.SNOOZED, Cause.RELEASED):
+        repeated.add("queued")
+    return Verdict.REPEATED if found in repeated else Verdict.STALE

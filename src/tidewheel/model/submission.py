@@ -1,0 +1,161 @@
+"""From what someone asks for to what can be stored: every check of a submit, in one place."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import (
+    check_delay,
+    check_duration,
+    check_instant,
+    check_json,
+    check_key,
+    check_labels,
+    check_name,
+    check_text,
+)
+from tidewheel.model.job import JobSpec, Options
+from tidewheel.model.priority import parse_priority
+from tidewheel.model.resources import check_needs, needs_text
+from tidewheel.model.retry import check_retry
+
+MAX_ARGS_BYTES = 256 * 1024
+MAX_LIMIT_KEYS = 8
+MAX_TIMEOUT = timedelta(days=7)
+
+_DEFAULTS = Options()
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class LaneKey(NamedTuple):
+    """What makes a lane: jobs that share it are ordered, gated and matched to workers together."""
+
+    tenant: str
+    queue: str
+    kind: str
+    needs: str
+    keyed: bool
+    """Whether its jobs have limit keys, which the claim must then decide on."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A job that passed every check, as the stores write it."""
+
+    lane: LaneKey
+    priority: int
+    args: str
+    labels: str | None
+    options: str | None
+    run_at: datetime | None
+    delay: timedelta | None
+    start_by: datetime | None
+    limit_keys: tuple[str, ...]
+    idempotency_key: str | None
+    fingerprint: bytes | None
+    unique_key: str | None
+    unique: str
+    schedule_id: UUID | None
+
+
+def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
+    """Check a spec and make it ready to be stored, or raise Invalid for its first bad field."""
+    lane = _lane(spec)
+    labels = check_labels("labels", spec.labels) if spec.labels else None
+    args = check_json("args", _object(spec.args), max_bytes=max_args_bytes)
+    return Prepared(
+        lane,
+        parse_priority(spec.priority).value,
+        args,
+        labels,
+        _options(spec.options),
+        *_times(spec),
+        spec.limit_keys,
+        _key("idempotency_key", spec.idempotency_key),
+        fingerprint(spec) if spec.idempotency_key is not None else None,
+        _key("unique_key", spec.unique_key),
+        _unique(spec.unique),
+        spec.schedule_id,
+    )
+
+
+def prepare_all(specs: Sequence[JobSpec], *, max_args_bytes: int = MAX_ARGS_BYTES) -> list[Prepared]:
+    """Check every spec; the field of a bad one says which it was."""
+    jobs = []
+    for position, spec in enumerate(specs):
+        try:
+            jobs.append(prepare(spec, max_args_bytes=max_args_bytes))
+        except Invalid as error:
+            if len(specs) == 1:
+                raise
+            raise Invalid(f"specs[{position}].{error.field}", error.why) from error
+    return jobs
+
+
+def fingerprint(spec: JobSpec) -> bytes:
+    """Return a digest of all that was asked for, so that a key that comes back with another request is noticed."""
+    return hashlib.sha256(_encode(msgspec.to_builtins(spec))).digest()
+
+
+def _lane(spec: JobSpec) -> LaneKey:
+    check_name("kind", spec.kind)
+    check_name("queue", spec.queue)
+    check_name("tenant", spec.tenant)
+    check_needs(spec.needs)
+    if spec.limit_keys:
+        _check_limit_keys(spec.limit_keys)
+    return LaneKey(spec.tenant, spec.queue, spec.kind, needs_text(spec.needs), bool(spec.limit_keys))
+
+
+def _check_limit_keys(keys: tuple[str, ...]) -> None:
+    for key in keys:
+        check_key("limit_keys", key)
+    if len(set(keys)) != len(keys):
+        raise Invalid("limit_keys", "names a key twice")
+    if len(keys) > MAX_LIMIT_KEYS:
+        raise Invalid("limit_keys", f"at most {MAX_LIMIT_KEYS}, not {len(keys)}")
+
+
+def _object(args: Any) -> Any:
+    if not isinstance(args, dict):
+        raise Invalid("args", f"must be an object of named arguments, not {type(args).__name__}")
+    return args
+
+
+def _options(options: Options) -> str | None:
+    if options == _DEFAULTS:
+        return None
+    if options.name is not None:
+        check_text("name", options.name, 200)
+        if not options.name:
+            raise Invalid("name", "must not be empty")
+    if options.description is not None:
+        check_text("description", options.description, 10_000)
+    check_retry(options.retry)
+    check_duration("timeout", options.timeout, timedelta(milliseconds=1), MAX_TIMEOUT)
+    return msgspec.json.encode(options).decode()
+
+
+def _times(spec: JobSpec) -> tuple[datetime | None, timedelta | None, datetime | None]:
+    run_at = None if spec.run_at is None else check_instant("run_at", spec.run_at)
+    delay = None if spec.delay is None else check_delay("delay", spec.delay)
+    start_by = None if spec.start_by is None else check_instant("start_by", spec.start_by)
+    if run_at is not None and delay is not None:
+        raise Invalid("delay", "cannot be given together with run_at")
+    if run_at is not None and start_by is not None and start_by < run_at:
+        raise Invalid("start_by", "lies before run_at")
+    return run_at, delay, start_by
+
+
+def _key(field: str, key: str | None) -> str | None:
+    return None if key is None else check_key(field, key)
+
+
+def _unique(unique: str) -> str:
+    if unique not in ("reject", "keep", "replace"):
+        raise Invalid("unique", f"must be reject, keep or replace, not {unique!r}")
+    return unique
