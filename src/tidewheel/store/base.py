@@ -1,0 +1,295 @@
+"""What every store promises, split by who asks.
+
+A method's docstring is its specification; the contract suite in `tests/contract` holds every store to it. Rules that
+hold throughout:
+
+- Each method is atomic: it happens whole or not at all, also when the process or the connection dies in the middle.
+- Time is the store's own (the database's clock on PostgreSQL, the host's on SQLite), never the caller's.
+- Every write names the state, token and worker it believes in. Zero rows touched means that someone else was first,
+  which is an answer and not an error.
+- A lost connection raises `Unavailable`, or `OutcomeUnknown` if a write may have happened. Repeating is safe, for a
+  submit with the help of an idempotency key.
+- `tenant=None` means all tenants and is for operators; with a tenant given, what is not theirs does not exist.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.model.gate import Gate, GateSpec
+from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
+from tidewheel.model.limit import Limit
+from tidewheel.model.liveness import ExpiredWorker
+from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
+from tidewheel.model.resources import Resources
+from tidewheel.model.states import State
+from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+
+
+class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is ready to start now."""
+
+    worker_id: UUID
+    limit: int
+    queues: tuple[str, ...] = ("default",)
+    kinds: frozenset[str] | None = None
+    """The kinds it knows; None stands for all."""
+    free: Resources | None = None
+    """Resources not in use; None stands for no bound."""
+    labels: Mapping[str, str] = {}
+    """What jobs with needs may ask for by name and value."""
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs a list shows; all conditions must hold."""
+
+    tenant: str | None = None
+    states: frozenset[State] | None = None
+    kind: str | None = None
+    queue: str | None = None
+    schedule_id: UUID | None = None
+    label: tuple[str, str] | None = None
+    created_from: datetime | None = None
+    created_before: datetime | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of a list, newest first. A page may be short, even empty, while `next` leads on."""
+
+    jobs: list[Job]
+    next: UUID | None = None
+    """Where the next page begins (exclusive); None at the end."""
+
+
+class Count(msgspec.Struct, frozen=True):
+    """How many jobs of one lane are in one state."""
+
+    tenant: str
+    queue: str
+    kind: str
+    state: State
+    priority: int | None
+    """For active states; None for finished ones."""
+    jobs: int
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """Numbers for dashboards, as of an instant."""
+
+    as_of: datetime
+    rows: list[Count]
+
+
+class JobStore(Protocol):
+    """For whoever submits jobs and steers them."""
+
+    async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        """Store jobs durably, all or none; the answers are in the order of the specs.
+
+        A job is `queued` from the start; `due_at` is the requested time and `run_at` is the later of that and now, so
+        that nothing new lies before the marks of the claimers.
+
+        Idempotency key (per tenant): a key seen before with the same request answers with the first job and
+        `created=False`; with another request it raises KeyReused. Unique key (per tenant): if an active job has it,
+        `reject` raises AlreadyActive, `keep` answers with that job, `replace` cancels it if it waits and raises
+        AlreadyActive if it runs. Raises Invalid for the first bad spec, its field prefixed with the position
+        (`specs[3].kind`) if there are several.
+        """
+        ...
+
+    async def cancel(self, job_id: UUID, *, tenant: str | None = None, reason: str = "") -> Job:
+        """Cancel a job and return it as it is afterwards.
+
+        A waiting job is `cancelled` at once and never starts. A running one becomes `cancelling`: its worker hears of
+        it with the next beat, and any end but a success makes it `cancelled`; it never returns to the queue. A finished
+        one stays as it is. Raises NotFound.
+        """
+        ...
+
+    async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
+        """Send finished jobs (not succeeded ones) round again, and return which.
+
+        The job is `queued` and may run now (`due_at` stays what it was), with failures and losses at zero. Its token
+        goes on rising, and its last attempt becomes an attempt of its record. A start deadline that has passed is
+        removed. Jobs that are active, succeeded, unknown, or whose unique key is taken are left out of the answer.
+        """
+        ...
+
+
+class RunStore(Protocol):
+    """For workers: taking jobs and saying what became of them."""
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        """Take up to `limit` due jobs for one worker.
+
+        Eligible is a job that is `queued` and due, in a lane that is open, whose queue and kind the worker serves and
+        whose needs fit what is free. Order as `model.order` says. Each run is `running` with a token higher than any
+        before; two callers never get the same job. A job whose limit keys have no room becomes `limited` instead and
+        names the first full key. Raises LeaseLost if the worker is not alive or its lease has passed.
+        """
+        ...
+
+    async def settle(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> list[Verdict]:
+        """Store how runs ended; the verdicts are in the order of the outcomes.
+
+        Accepted only if the job is `running` with this token at this worker; then it moves by the transition table:
+        finished jobs go to history, others return to the queue, due after `delay`. `failed` counts a failure,
+        `crashed` a loss (the third quarantines the job), `snoozed` and `released` count nothing; each of the former two
+        leaves an attempt. Limit keys are given back and their first waiters released in the same transaction. An
+        outcome that the database refuses makes its own job dead and does not disturb the others.
+        """
+        ...
+
+    async def owned(self, worker_id: UUID) -> list[Run]:
+        """Return the runs that the store says are this worker's, to adopt, give back or kill after a doubt."""
+        ...
+
+
+class WorkerStore(Protocol):
+    """For supervisors and the reaper: who is alive."""
+
+    async def register(self, spec: WorkerSpec) -> Worker:
+        """Add a worker, alive, with a lease of its TTL. Always a new id."""
+        ...
+
+    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
+        """Renew the leases of workers that are alive, and tell which of their runs were asked to stop.
+
+        Who is not in the answer is no longer alive for the store and must end its runs. A lease that has passed but was
+        not reaped is renewed.
+        """
+        ...
+
+    async def deregister(self, worker_id: UUID) -> Reaped:
+        """End a worker that stops by its own will; the runs it still has return to the queue at once, uncounted."""
+        ...
+
+    async def expired(self) -> list[ExpiredWorker]:
+        """Return the workers that are alive but whose lease has passed: candidates for the reaper to watch."""
+        ...
+
+    async def reap(
+        self, worker_id: UUID, beat: int, *, max_losses: int = MAX_LOSSES, count: bool = True
+    ) -> Reaped | None:
+        """End a dead worker and take its runs back.
+
+        Only if it is alive, its lease has passed and its beat is still `beat`; else None and nothing happens. A run
+        returns to the queue with one more loss (none if `count` is false); with `max_losses` reached it is dead
+        (quarantined); if it was asked to stop it is cancelled. A claim in flight either ends before, and its runs are
+        taken back too, or finds the worker dead.
+        """
+        ...
+
+    async def workers(self, *, alive: bool | None = None) -> list[Worker]:
+        """Return the workers, newest first; those that ended are kept for a day."""
+        ...
+
+
+class FlowStore(Protocol):
+    """For operators: gates and limits."""
+
+    async def close_gate(self, spec: GateSpec) -> Gate:
+        """Close a gate on a kind, queue or tenant (or a combination); replaces the one on just the same.
+
+        In effect at the next claim. Moves no job: it is a flag on lanes, also on lanes that appear later.
+        """
+        ...
+
+    async def open_gate(self, gate_id: UUID) -> None:
+        """Remove a gate; lanes behind no other one are open at the next claim, in their old order. Raises NotFound."""
+        ...
+
+    async def gates(self) -> list[Gate]:
+        """Return the closed gates, oldest first."""
+        ...
+
+    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
+        """Let at most `most` jobs with this limit key run at once; releases waiters if there is more room now."""
+        ...
+
+    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
+        """Remove a limit and release all who wait for it. Raises NotFound."""
+        ...
+
+    async def limits(self, *, tenant: str | None = None) -> list[Limit]:
+        """Return the limits with how many run under each, by tenant and key."""
+        ...
+
+    async def repair_limits(self) -> int:
+        """Recount what runs under each limit, release waiters that have room; return how many counters were wrong."""
+        ...
+
+
+class SearchStore(Protocol):
+    """For readers."""
+
+    async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
+        """Return a job, active or finished. Raises NotFound."""
+        ...
+
+    async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
+        """Return jobs, active and finished, newest id first, beginning after the id `after`."""
+        ...
+
+    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
+        """Return the attempts of a job, first to last, the final one included. Raises NotFound."""
+        ...
+
+    async def counts(self, *, tenant: str | None = None) -> Counts:
+        """Return numbers of jobs for each lane and state; cheap at any size, and at most as old as `as_of` says.
+
+        Active jobs as of the last census, finished ones to the moment, retired ones no longer counted.
+        """
+        ...
+
+
+class UpkeepStore(Protocol):
+    """For the keeper: chores that keep the promises. Each does a bounded piece and says how much there was."""
+
+    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
+        """Take or renew the lease of a duty; None while another holds it. Its epoch rises when the holder changes."""
+        ...
+
+    async def release_duty(self, name: str, holder: UUID) -> None:
+        """Give a duty up, if this holder has it."""
+        ...
+
+    async def expire(self, *, limit: int = 1000) -> int:
+        """End waiting jobs whose `start_by` has passed as `expired`; return how many."""
+        ...
+
+    async def drop_gated(self, *, limit: int = 1000) -> int:
+        """End waiting jobs behind `drop` gates as `dropped`; return how many."""
+        ...
+
+    async def take_census(self) -> None:
+        """Count the active jobs for `counts`."""
+        ...
+
+    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
+        """Remove finished jobs, attempts, idempotency keys and ended workers that are older than `keep` says.
+
+        States not named are kept. PostgreSQL removes whole days (UTC), once all of the day is old enough. Returns how
+        many jobs (SQLite) or day partitions (PostgreSQL) went.
+        """
+        ...
+
+    async def prepare_days(self, *, ahead: int = 7) -> int:
+        """Create the day partitions of the coming days where the store has such; return how many were made."""
+        ...
+
+
+class Store(JobStore, RunStore, WorkerStore, FlowStore, SearchStore, UpkeepStore, Protocol):
+    """A whole store, open. What it stores is described in `store/<dialect>/schema.sql`."""
+
+    @property
+    def epoch(self) -> int:
+        """Rises when the database fails over or is restored; `(epoch, token)` is what tasks see as fencing token."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was begun and close; further calls raise Unavailable."""
+        ...

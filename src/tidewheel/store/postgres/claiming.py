@@ -1,0 +1,351 @@
+"""Claiming: peek at the heads of the lanes, plan by `model.order`, take just what was planned.
+
+What is remembered between claims stands in `memory`: which lanes there are, from which `run_at` on it is worth looking
+in each (the low-water marks), and whose turn it is.
+"""
+
+import hashlib
+from bisect import bisect_right
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from tidewheel.errors import Invalid, LeaseLost, Unavailable
+from tidewheel.model.job import Claimed, Run
+from tidewheel.model.limit import admit
+from tidewheel.model.order import Head, share_out
+from tidewheel.model.resources import Resources, parse_needs_text, take
+from tidewheel.store.base import ClaimRequest
+from tidewheel.store.lanes import Lane, can_run
+from tidewheel.store.postgres.connection import SQL, Connection, one
+from tidewheel.store.postgres.memory import (
+    BEGINNING,
+    LOOK_BACK,
+    PRIORITIES,
+    SWEEP_EVERY,
+    Mark,
+    Memory,
+    Pair,
+    Scope,
+)
+from tidewheel.store.postgres.parts import Part
+
+PEEK_AGAIN: Final = 5
+"""How often a claim looks again when all that it planned to take was taken by others."""
+LOCKED_PAUSE: Final = 0.0015
+MANY_PAIRS: Final = 64
+"""With more active pairs than this a peek is dear enough to plan several claims by it, and with more pairs at all to
+look only at the active ones for a while."""
+CLAIMS_AHEAD: Final = 8
+LEAST_DEPTH: Final = 32
+"""How far a peek sees at least: up to this many starts are planned exactly, beyond that by a guess."""
+PLAN_USE: Final = 10.0
+"""Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
+SWEEP_SHARE: Final = 20
+"""A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
+
+
+class Claiming(Part):
+    """See `store.base.RunStore`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._memories: dict[UUID, dict[Scope, Memory]] = {}
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        if request.limit < 1:
+            raise Invalid("limit", f"must be at least 1, not {request.limit}")
+        memory = self._memories.setdefault(request.worker_id, {}).setdefault(_scope(request), Memory())
+        rows: list[Any] = []
+        free = request.free
+        for _ in range(PEEK_AGAIN):
+            try:
+                quotas = await self._plan(request, memory, request.limit - len(rows), free)
+                taken, refused = await self._take(request, memory, quotas)
+            except Unavailable:
+                if not rows:
+                    raise
+                break  # what was taken is the caller's; what may have been taken besides shows in `owned`
+            rows += taken
+            free = _left(free, taken, memory.lanes)
+            short = memory.guessed and len(taken) < sum(quotas.values())
+            if not quotas or len(rows) == request.limit or (rows and not refused and not short):
+                break
+            if not taken:
+                memory.next_due = memory.now  # there is more than was looked at
+                await self._db.clock.sleep(LOCKED_PAUSE)
+        return await self._answer(request, memory, rows)
+
+    async def owned(self, worker_id: UUID) -> list[Run]:
+        async def look(connection: Connection) -> list[Run]:
+            rows = await connection.fetch(SQL["owned"], worker_id)
+            lanes = {
+                row["id"]: _lane_of(row)
+                for row in await connection.fetch(SQL["lanes_named"], [r["lane"] for r in rows])
+            }
+            return [_run_of(row, lanes) for row in rows]
+
+        return await self._db.read(look)
+
+    def _forget(self, worker_id: UUID) -> None:
+        self._memories.pop(worker_id, None)
+
+    async def _plan(self, request: ClaimRequest, memory: Memory, limit: int, free: Resources | None) -> dict[Pair, int]:
+        """Return how many to take of each pair, from what was planned before where that is still good."""
+        began = self._db.clock.monotonic()
+        if not memory.plan or began >= memory.plan_until or free is not None:
+            heads, now = await self._look(request, memory)
+            ahead = CLAIMS_AHEAD if len(heads) > MANY_PAIRS and free is None else 1
+            shares = share_out(heads, limit * ahead, now=now, turns=memory.turns, free=free)
+            memory.turns, memory.plan, memory.guessed = shares.turns, shares.order, shares.guessed
+            memory.plan_until = began + (self._db.clock.monotonic() - began) * PLAN_USE
+        chosen, memory.plan = memory.plan[:limit], memory.plan[limit:]
+        return dict(Counter(chosen))
+
+    async def _look(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float]:
+        """Return the heads of the lanes this worker can run, and the time."""
+        heads, now, version = await self._peek(request, memory)
+        if memory.note_time(now) or version != memory.version:
+            await self._read_lanes(request, memory, version)
+            heads, now, _ = await self._peek(request, memory)
+        if memory.may_sweep(now) and await self._sweep(request, memory, now):
+            heads, now, _ = await self._peek(request, memory)
+        return heads, now
+
+    async def _read_lanes(self, request: ClaimRequest, memory: Memory, version: int) -> None:
+        kinds = None if request.kinds is None else list(request.kinds)
+        rows = await self._db.read(
+            lambda connection: connection.fetch(SQL["lanes_served"], list(request.queues), kinds)
+        )
+        memory.lanes = {row["id"]: _lane_of(row) for row in rows}
+        for row in rows:
+            for priority, mark in enumerate(row["floors"]):
+                memory.marks.setdefault((row["id"], priority), Mark(mark, BEGINNING.job_id))
+        memory.version, memory.active_until = version, float("-inf")
+
+    async def _sweep(self, request: ClaimRequest, memory: Memory, now: float) -> bool:
+        """Look behind the marks if it is this claimer's turn; tell whether something was there.
+
+        What is found is this claimer's to take; the marks of the others stay. If it does not get to it, the next sweep
+        finds it again. Only lanes that it can run now: who lacks the means must not take the turn of those who have.
+        """
+        memory.swept = now
+        able = sorted(lane.id for lane in memory.lanes.values() if can_run(lane, request))
+        scope = hashlib.sha256(repr((_scope(request), able)).encode(errors="surrogatepass")).hexdigest()[:32]
+        if await self._db.write(lambda connection: connection.fetchval(SQL["take_sweep"], scope)) is None:
+            return False
+        began = self._db.clock.monotonic()
+        pairs = [(lane, priority) for lane in able for priority in PRIORITIES]
+        lanes, priorities = [lane for lane, _ in pairs], [priority for _, priority in pairs]
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["sweep"], lanes, priorities))
+        took = timedelta(seconds=self._db.clock.monotonic() - began)
+        if took * SWEEP_SHARE > timedelta(seconds=SWEEP_EVERY):
+            await self._db.write(lambda connection: connection.execute(SQL["defer_sweep"], scope, took * SWEEP_SHARE))
+        firsts = {(row["lane"], row["priority"]): Mark(row["run_at"], row["id"]) for row in rows}
+        edge = datetime.fromtimestamp(now - LOOK_BACK, UTC)
+        floors = [min(firsts[pair].run_at, edge) if pair in firsts else edge for pair in pairs]
+        await self._db.write(lambda connection: connection.execute(SQL["publish_marks"], lanes, priorities, floors))
+        return memory.fall_back(firsts)
+
+    async def _peek(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float, int]:
+        began = self._db.clock.monotonic()
+        every: list[Pair] = [
+            (lane.id, priority) for lane in memory.lanes.values() if can_run(lane, request) for priority in PRIORITIES
+        ]
+        whole = len(every) <= MANY_PAIRS or began >= memory.active_until
+        pairs = every if whole else memory.active
+        depth = _depth(request.limit, len(memory.active))
+        floors = memory.floors(pairs, self._db.time())
+        columns = (
+            [lane for lane, _ in pairs],
+            [priority for _, priority in pairs],
+            [floor.run_at for floor in floors],
+            [floor.job_id for floor in floors],
+        )
+        row = await self._db.read(lambda connection: one(connection, SQL["peek"], *columns, depth))
+        self._db.learn_time(row["now"])
+        seen, next_due = _seen(row)
+        memory.set_marks(pairs, {number: (due[0], ids[0]) for number, (due, ids) in seen.items()}, row["now"])
+        if whole:
+            memory.active = [pairs[number - 1] for number in seen]
+            memory.due_elsewhere = next_due
+            memory.active_until = began + (self._db.clock.monotonic() - began) * PLAN_USE
+        memory.next_due = min((due for due in (next_due, memory.due_elsewhere) if due is not None), default=None)
+        heads = [_head(pairs[number - 1], memory.lanes, due, ids, depth) for number, (due, ids) in seen.items()]
+        return heads, row["now"], row["lanes"]
+
+    async def _take(self, request: ClaimRequest, memory: Memory, quotas: dict[Pair, int]) -> tuple[list[Any], bool]:
+        """Take what was planned; the flag tells whether limits refused some of it."""
+        plain = {pair: n for pair, n in quotas.items() if not memory.lanes[pair[0]].keyed}
+        keyed = {pair: n for pair, n in quotas.items() if memory.lanes[pair[0]].keyed}
+        rows: list[Any] = []
+        seen = 0
+        if plain:
+            rows = await self._db.write(lambda connection: _take(connection, request, memory, plain, "take"))
+            seen = len(rows)
+            memory.advance(rows)
+        if keyed:
+
+            async def take(connection: Connection) -> tuple[list[Any], list[Any]]:
+                picked = await _take(connection, request, memory, keyed, "pick_keyed")
+                return picked, await _admit(connection, request.worker_id, picked)
+
+            try:
+                picked, admitted = await self._db.transaction(take)
+            except Unavailable:
+                if not rows:
+                    raise
+                return rows, False
+            memory.advance(picked)
+            rows, seen = rows + admitted, seen + len(picked)
+        if seen < sum(quotas.values()):
+            memory.plan = []  # others were faster: look again
+        return rows, seen > len(rows)
+
+    async def _answer(self, request: ClaimRequest, memory: Memory, rows: list[Any]) -> Claimed:
+        if not rows:
+            alive = await self._db.read(
+                lambda connection: connection.fetchval(SQL["worker_is_alive"], request.worker_id)
+            )
+            if not alive:
+                self._forget(request.worker_id)
+                raise LeaseLost(request.worker_id)
+        rows.sort(key=_start_order)
+        runs = [_run_of(row, memory.lanes) for row in rows]
+        due = None if memory.next_due is None else datetime.fromtimestamp(memory.next_due, UTC)
+        return Claimed(runs, due)
+
+
+async def _take(
+    connection: Connection, request: ClaimRequest, memory: Memory, quotas: dict[Pair, int], how: str
+) -> list[Any]:
+    rows: list[Any] = await connection.fetch(
+        SQL[how],
+        request.worker_id,
+        [lane for lane, _ in quotas],
+        [priority for _, priority in quotas],
+        [memory.marks.get(pair, BEGINNING).run_at for pair in quotas],
+        [memory.marks.get(pair, BEGINNING).job_id for pair in quotas],
+        list(quotas.values()),
+    )
+    return rows
+
+
+async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> list[Any]:
+    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none."""
+    rows = sorted(picked, key=_start_order)
+    candidates = [[(row["tenant"], key) for key in row["limit_keys"]] for row in rows]
+    named = sorted({slot for slots in candidates for slot in slots})
+    limits = await connection.fetch(SQL["lock_limits"], [slot[0] for slot in named], [slot[1] for slot in named])
+    admission = admit(candidates, {(row["tenant"], row["key"]): row["room"] for row in limits})
+    taken, refused = admission.taken, admission.refused
+    if taken:
+        await connection.execute(
+            SQL["add_running"], [slot[0] for slot in taken], [slot[1] for slot in taken], list(taken.values())
+        )
+    # These first: a row that is still queued would be turned away with the others.
+    started: list[Any] = await connection.fetch(
+        SQL["start_picked"], worker_id, [rows[index]["id"] for index in admission.admitted]
+    )
+    if refused:
+        ids = [rows[index]["id"] for index in refused]
+        await connection.execute(SQL["make_limited"], ids, [key for _, key in refused.values()])
+        await _turn_away(connection, [rows[index] for index in refused], set(refused.values()))
+        # What a refused job left free under its other keys goes to whoever waits for these.
+        others = {slot for index in refused for slot in candidates[index]} - set(refused.values())
+        await connection.fetch(SQL["release_waiters"], [slot[0] for slot in others], [slot[1] for slot in others])
+    return started
+
+
+async def _turn_away(connection: Connection, refused: list[Any], full: set[tuple[int, str]]) -> None:
+    """Let what comes next in the lanes of refused jobs wait for the same full keys, so that it hides nothing else."""
+    for tenant in {tenant for tenant, _ in full}:
+        pairs = list({(row["lane"], row["priority"]) for row in refused if row["tenant"] == tenant})
+        keys = [key for owner, key in full if owner == tenant]
+        await connection.execute(SQL["turn_away"], [lane for lane, _ in pairs], [level for _, level in pairs], keys)
+
+
+def _scope(request: ClaimRequest) -> Scope:
+    kinds = None if request.kinds is None else tuple(sorted(request.kinds))
+    return request.queues, kinds, tuple(sorted(request.labels.items()))
+
+
+def _depth(limit: int, active: int) -> int:
+    """Return how many rows of each pair a peek should see: enough for the plan, and some to spare."""
+    if active > MANY_PAIRS:
+        return -(-limit * CLAIMS_AHEAD // active) + 1
+    return min(limit, max(LEAST_DEPTH, -(-limit // (2 * max(1, active)))))
+
+
+def _seen(row: Any) -> tuple[dict[int, tuple[list[float], list[bytes]]], float | None]:
+    """Return what a peek saw of each pair that has due jobs, and when the next job becomes due."""
+    seen: dict[int, tuple[list[float], list[bytes]]] = {}
+    run_ats, ids, now, next_due = row["run_ats"], row["ids"], row["now"], float("inf")
+    start = 0
+    for number, count in Counter(row["pairs"]).items():
+        end = start + count
+        first_future = bisect_right(run_ats, now, start, end)
+        if first_future > start:
+            seen[number] = (run_ats[start:first_future], ids[start:first_future])
+        if first_future < end:
+            next_due = min(next_due, run_ats[first_future])
+        start = end
+    return seen, None if next_due == float("inf") else next_due
+
+
+def _head(pair: Pair, lanes: dict[int, Lane], due: list[float], ids: list[bytes], depth: int) -> Head:
+    lane = lanes[pair[0]]
+    return Head(*pair, lane.tenant, due, len(due) == depth, lane.weight, lane.needs, ids)
+
+
+def _left(free: Resources | None, taken: list[Any], lanes: dict[int, Lane]) -> Resources | None:
+    """Return what is free after these runs got what they need."""
+    for row in taken:
+        needs = lanes[row["lane"]].needs
+        if free is not None and needs is not None:
+            free = take(free, needs)
+    return free
+
+
+def _start_order(row: Any) -> tuple[int, datetime, UUID]:
+    return row["priority"], row["run_at"], row["id"]
+
+
+def _lane_of(row: Any) -> Lane:
+    return Lane(
+        row["id"],
+        row["tenant"],
+        row["tenant_name"],
+        row["weight"],
+        row["queue"],
+        row["kind"],
+        parse_needs_text(row["needs"]) if row["needs"] else None,
+        row["keyed"],
+        row["gate"] == "open",
+    )
+
+
+def _run_of(row: Any, lanes: dict[int, Lane]) -> Run:
+    job_id, token, lane_id, priority, args, labels, options, *rest = row
+    run_at, due_at, start_by, claimed_at, failures, losses, cancelling = rest
+    lane = lanes[lane_id]
+    return Run(
+        job_id,
+        token,
+        lane_id,
+        lane.kind,
+        lane.queue,
+        lane.tenant_name,
+        PRIORITIES[priority],
+        args,
+        labels,
+        options,
+        run_at,
+        due_at,
+        start_by,
+        claimed_at,
+        failures,
+        losses,
+        cancelling,
+    )

@@ -1,0 +1,163 @@
+"""Connections to PostgreSQL: a pool without session state, errors in our own words, and patience with lost races."""
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias, TypeVar
+
+import asyncpg
+
+from tidewheel.clock import Clock, SystemClock
+from tidewheel.errors import Invalid, OutcomeUnknown, StoreFull, Unavailable
+from tidewheel.store.queries import load
+
+T = TypeVar("T")
+if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
+    Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
+else:
+    Connection = Any
+Work: TypeAlias = Callable[[Connection], Awaitable[T]]
+
+SQL: Final = load("tidewheel.store.postgres")
+
+_TRIES = 8
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds until a server that does not answer counts as unreachable."""
+
+
+class Raced(Exception):
+    """Someone was faster in a way that only shows afterwards: the transaction is to be run again."""
+
+
+_LOST_RACES = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.UniqueViolationError,
+    Raced,
+)
+_CUT_OFF = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    ConnectionError,
+    TimeoutError,
+)
+_REFUSED = (asyncpg.PostgresError, OSError)
+"""What a server may answer to an attempt to connect: busy, no such database, wrong password, …"""
+
+
+class Database:
+    """Runs work on pooled connections."""
+
+    def __init__(self, pool: "asyncpg.Pool[Any]", clock: Clock) -> None:
+        self._pool = pool
+        self.clock = clock
+        self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._ahead = 0.0
+
+    def time(self) -> float:
+        """Return about what the database's clock says now, in seconds since the epoch."""
+        return self.clock.monotonic() + self._ahead
+
+    def learn_time(self, now: float) -> None:
+        """Note what the database's clock just said."""
+        self._ahead = now - self.clock.monotonic()
+
+    async def read(self, work: Work[T]) -> T:
+        """Run a piece of reading; a lost connection is simply Unavailable."""
+        return await self._run(work, Unavailable)
+
+    async def write(self, work: Work[T]) -> T:
+        """Run one writing statement; a connection lost under way leaves the outcome unknown."""
+        return await self._run(work, OutcomeUnknown)
+
+    async def transaction(self, work: Work[T]) -> T:
+        """Run several statements that happen whole or not at all; `work` may be run again after a lost race."""
+
+        async def whole(connection: Connection) -> T:
+            async with connection.transaction():
+                return await work(connection)
+
+        return await self._run(whole, OutcomeUnknown)
+
+    async def close(self) -> None:
+        """Wait for what is under way and close."""
+        await self._pool.close()
+
+    async def _run(self, work: Work[T], when_cut_off: type[Unavailable]) -> T:
+        for turn in range(_TRIES):
+            try:
+                async with self._connection() as connection, _in_our_words(connection, when_cut_off):
+                    return await work(connection)
+            except asyncpg.CheckViolationError as error:
+                # A row without a partition violates no constraint that has a name.
+                if error.constraint_name is not None or turn == _TRIES - 1:
+                    raise
+                async with self._connection() as connection, _in_our_words(connection, Unavailable):
+                    await connection.fetchval(SQL["prepare_days"], 7)
+            except _LOST_RACES as error:
+                if turn == _TRIES - 1:
+                    raise Unavailable(f"PostgreSQL kept refusing a concurrent change: {error}") from error
+                await self.clock.sleep(self._random.uniform(0, 0.002 * 2**turn))
+        raise AssertionError("unreachable")
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        try:
+            connection = await self._pool.acquire()
+        except (*_CUT_OFF, *_REFUSED) as error:
+            raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
+        try:
+            yield connection
+        finally:
+            await self._pool.release(connection)
+
+
+@asynccontextmanager
+async def _in_our_words(connection: Connection, when_cut_off: type[Unavailable]) -> AsyncIterator[None]:
+    try:
+        yield
+    except asyncpg.DiskFullError as error:
+        raise StoreFull(f"PostgreSQL has no room left: {error}") from error
+    except asyncpg.ReadOnlySQLTransactionError as error:
+        raise Unavailable(f"this PostgreSQL only answers reads: {error}") from error
+    except asyncpg.QueryCanceledError as error:
+        raise Unavailable(f"PostgreSQL broke this off: {error}") from error
+    except asyncpg.DataError as error:
+        # A value that the driver cannot encode leaves the transaction open that the statement's parsing began.
+        await connection.reset()
+        raise Invalid("value", f"cannot be stored: {error}") from error
+    except _CUT_OFF as error:
+        raise when_cut_off(f"the connection to PostgreSQL was lost: {error}") from error
+
+
+async def one(connection: Connection, query: LiteralString, *values: Any) -> asyncpg.Record:
+    """Return the one row of a statement that always has one."""
+    row = await connection.fetchrow(query, *values)
+    if row is None:
+        raise AssertionError(f"no row from: {query}")
+    return row
+
+
+async def _keep_as_is(_: object) -> None:
+    """Leave a connection as it is when it goes back: nothing here ever sets session state."""
+
+
+async def connect(url: str, *, pool_size: int, clock: Clock | None = None) -> Database:
+    """Open a pool."""
+    try:
+        # No connection is kept for its own sake: the driver's way of restoring one floods the log during an outage.
+        pool = await asyncpg.create_pool(
+            url, min_size=0, max_size=pool_size, reset=_keep_as_is, timeout=CONNECT_TIMEOUT
+        )
+        await pool.release(await pool.acquire())
+    except (asyncpg.ClientConfigurationError, ValueError) as error:
+        raise Invalid("database", str(error)) from error
+    except (*_CUT_OFF, *_REFUSED) as error:
+        raise Unavailable(f"PostgreSQL cannot be reached: {str(error) or type(error).__name__}") from error
+    return Database(pool, clock or SystemClock())

@@ -1,0 +1,102 @@
+"""What one worker's claimer remembers between claims: a set of hints. Losing it costs time, never a job."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from tidewheel.model.order import Turns
+from tidewheel.model.priority import Priority
+from tidewheel.store.lanes import Lane
+
+MARK_LAG: Final = 0.05
+"""Marks stay this many seconds behind the present, for submits that are about to commit."""
+LOOK_BACK: Final = 2.0
+LOOK_BACK_EVERY: Final = 0.25
+"""Four times a second a peek begins this many seconds earlier, for submits that took longer to commit."""
+SWEEP_EVERY: Final = 1.0
+"""Seconds of the store's time between two looks at what lies behind the marks."""
+PRIORITIES: Final = tuple(Priority)
+
+Pair = tuple[int, int]
+"""(lane, priority)."""
+Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...]]
+"""Queues, kinds and labels."""
+
+
+class Mark(NamedTuple):
+    """Where to begin in a pair: at this instant, and of jobs of the same instant at this id."""
+
+    run_at: datetime
+    job_id: UUID
+
+
+_FIRST_ID: Final = UUID(int=0)
+BEGINNING: Final = Mark(datetime(1, 1, 1, tzinfo=UTC), _FIRST_ID)
+
+
+class Memory:
+    """What one worker's claimer remembers for one scope."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[int, Lane] = {}
+        self.marks: dict[Pair, Mark] = {}
+        self.turns = Turns()
+        self.version = -1
+        self.now = float("-inf")
+        self.swept = float("-inf")
+        self.looked_back = float("-inf")
+        self.active: list[Pair] = []
+        self.active_until = float("-inf")
+        self.due_elsewhere: float | None = None
+        self.plan: list[Pair] = []
+        self.plan_until = float("-inf")
+        self.guessed = False
+        self.next_due: float | None = None
+
+    def may_sweep(self, now: float) -> bool:
+        """Tell whether to ask for the turn to sweep. A clock that stepped back is no reason to wait."""
+        return not 0 <= now - self.swept < SWEEP_EVERY
+
+    def note_time(self, now: float) -> bool:
+        """Note the store's time; if it stepped back, all marks lie in the future and are forgotten."""
+        stepped_back = now < self.now - MARK_LAG
+        self.now = now
+        if stepped_back:
+            self.marks.clear()
+        return stepped_back
+
+    def floors(self, pairs: list[Pair], now: float) -> list[Mark]:
+        """Return from where to look in each pair: from its mark, and now and then from before it."""
+        if 0 <= now - self.looked_back < LOOK_BACK_EVERY:
+            return [self.marks.get(pair, BEGINNING) for pair in pairs]
+        self.looked_back = now
+        back = Mark(datetime.fromtimestamp(now - LOOK_BACK, UTC), _FIRST_ID)
+        return [min(back, self.marks.get(pair, BEGINNING)) for pair in pairs]
+
+    def set_marks(self, pairs: list[Pair], firsts: Mapping[int, tuple[float, bytes]], now: float) -> None:
+        """Set the marks to the first job that was seen in each pair, but not into the last moments."""
+        edge = now - MARK_LAG
+        self.marks.update(dict.fromkeys(pairs, Mark(datetime.fromtimestamp(edge, UTC), _FIRST_ID)))
+        for number, (run_at, job_id) in firsts.items():
+            if run_at < edge:
+                self.marks[pairs[number - 1]] = Mark(datetime.fromtimestamp(run_at, UTC), UUID(bytes=job_id))
+
+    def advance(self, rows: Sequence[Any]) -> None:
+        """Move the marks up to what was taken, but not into the last moments."""
+        if not rows:
+            return
+        edge = Mark(rows[0]["started_at"] - timedelta(seconds=MARK_LAG), _FIRST_ID)
+        highest: dict[Pair, tuple[datetime, UUID]] = {}
+        for row in rows:
+            pair, place = (row["lane"], row["priority"]), (row["run_at"], row["id"])
+            if pair not in highest or place > highest[pair]:
+                highest[pair] = place
+        for pair, place in highest.items():
+            self.marks[pair] = max(self.marks.get(pair, BEGINNING), min(Mark(*place), edge))
+
+    def fall_back(self, firsts: Mapping[Pair, Mark]) -> bool:
+        """Move the marks back to where jobs were found behind them; tell whether there were any."""
+        late = {pair: first for pair, first in firsts.items() if first < self.marks.get(pair, BEGINNING)}
+        self.marks |= late
+        return bool(late)

@@ -1,0 +1,253 @@
+-- The kernel: jobs, their lanes and history, workers, gates, limits and duties.
+
+-- The one clock. Tests replace its body to tell the time; everything else must ask it.
+-- It is inlined, so `run_at <= tidewheel.now()` is an index condition.
+CREATE FUNCTION tidewheel.now() RETURNS timestamptz
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN statement_timestamp();
+
+CREATE TABLE tidewheel.meta (
+    one       boolean PRIMARY KEY DEFAULT true CHECK (one),
+    epoch     bigint NOT NULL DEFAULT 1,
+    -- Rises when a lane appears or a gate moves, so that claimers know when to read the lanes anew.
+    lanes     bigint NOT NULL DEFAULT 0,
+    census_at timestamptz NOT NULL DEFAULT '0001-01-01 00:00+00'
+);
+INSERT INTO tidewheel.meta DEFAULT VALUES;
+
+CREATE TABLE tidewheel.tenant (
+    id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name   text NOT NULL UNIQUE,
+    weight real NOT NULL DEFAULT 1 CHECK (weight > 0)
+);
+
+-- An interned (tenant, queue, kind, needs, keyed): the unit of order, fairness and gating. Lanes are few and stay.
+CREATE TABLE tidewheel.lane (
+    id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant integer NOT NULL REFERENCES tidewheel.tenant,
+    queue  text NOT NULL,
+    kind   text NOT NULL,
+    needs  text NOT NULL,
+    keyed  boolean NOT NULL,
+    gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
+    -- One low-water mark for each priority, as a sweep published them: a hint where a new claimer may begin.
+    floors timestamptz[] NOT NULL DEFAULT '{0001-01-01 00:00+00,0001-01-01 00:00+00,0001-01-01 00:00+00}',
+    UNIQUE (tenant, queue, kind, needs, keyed)
+);
+CREATE INDEX lane_queue ON tidewheel.lane (queue);
+
+-- When the lanes of a scope (the queues, kinds and labels of like workers) are to be swept next, by whichever of these
+-- workers comes first.
+CREATE TABLE tidewheel.sweep (
+    scope   text PRIMARY KEY,
+    next_at timestamptz NOT NULL,
+    pause   interval NOT NULL
+) WITH (fillfactor = 50);
+
+-- Active jobs only; the end of a job moves it to job_history.
+CREATE TABLE tidewheel.job (
+    id              uuid PRIMARY KEY,
+    schedule_id     uuid,
+    worker          uuid,
+    run_at          timestamptz NOT NULL,
+    due_at          timestamptz NOT NULL,
+    created_at      timestamptz NOT NULL,
+    updated_at      timestamptz NOT NULL,
+    start_by        timestamptz,
+    started_at      timestamptz,
+    ended_at        timestamptz,
+    cancel_at       timestamptz,
+    token           bigint NOT NULL DEFAULT 0,
+    lane            integer NOT NULL,
+    tenant          integer NOT NULL,
+    priority        smallint NOT NULL CHECK (priority BETWEEN 0 AND 2),
+    failures        integer NOT NULL DEFAULT 0,
+    losses          integer NOT NULL DEFAULT 0,
+    state           text NOT NULL CHECK (state IN ('blocked', 'queued', 'limited', 'running')),
+    args            json NOT NULL,
+    labels          json,
+    options         json,
+    limit_keys      text[],
+    waits_for       text CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
+    unique_key      text,
+    idempotency_key text,
+    cancel_reason   text
+) WITH (
+    -- Rows live for seconds: vacuum by count, at full speed, and never shrink the file, which would take a lock that
+    -- stops the claimers and would leave an empty table whose plans are wrong for a full one.
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_threshold = -1,
+    autovacuum_vacuum_cost_delay = 0,
+    autovacuum_analyze_scale_factor = 0.5,
+    vacuum_truncate = off
+);
+CREATE INDEX job_due ON tidewheel.job (lane, priority, run_at, id) WHERE state = 'queued';
+CREATE INDEX job_running ON tidewheel.job (worker) WHERE state = 'running';
+CREATE INDEX job_cancelling ON tidewheel.job (worker) WHERE state = 'running' AND cancel_at IS NOT NULL;
+CREATE INDEX job_limited ON tidewheel.job (tenant, waits_for, priority, run_at, id) WHERE state = 'limited';
+CREATE INDEX job_tenant ON tidewheel.job (tenant, id);
+CREATE INDEX job_start_by ON tidewheel.job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
+CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+
+-- A keel: rows that nobody sees (there is no lane 0) and that never leave. The planner prices a scan by the pages and
+-- rows that a table had when it was last vacuumed. Without them it would at times expect an empty table, and pass the
+-- right index over for one that looks just as cheap; a plan made at such a moment is kept when there are a million rows.
+INSERT INTO tidewheel.job (id, run_at, due_at, created_at, updated_at, lane, tenant, priority, state, args)
+SELECT lpad(to_hex(n), 32, '0')::uuid, 'epoch', 'epoch', 'epoch', 'epoch', 0, 0, 0, 'blocked', to_json(repeat('-', 1500))
+  FROM generate_series(1, 1280) AS n;
+ANALYZE tidewheel.job;
+
+-- Finished jobs, by outcome and day, so that retention is a DROP for each outcome.
+CREATE TABLE tidewheel.job_history (
+    LIKE tidewheel.job,
+    finished_at     timestamptz NOT NULL,
+    cause           text NOT NULL,
+    -- Whether a run ended it, which then is its last attempt.
+    ran             boolean NOT NULL,
+    result          json,
+    result_location text,
+    error           json,
+    CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
+) PARTITION BY LIST (state);
+ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason;
+-- Local indexes, not unique: the guarded delete from job is what keeps a job from ending twice.
+CREATE INDEX job_history_id ON tidewheel.job_history (id);
+CREATE INDEX job_history_tenant ON tidewheel.job_history (tenant, id);
+CREATE TABLE tidewheel.job_history_succeeded PARTITION OF tidewheel.job_history
+    FOR VALUES IN ('succeeded') PARTITION BY RANGE (finished_at);
+CREATE TABLE tidewheel.job_history_other PARTITION OF tidewheel.job_history
+    FOR VALUES IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped') PARTITION BY RANGE (finished_at);
+
+-- Attempts that did not finish their job.
+CREATE TABLE tidewheel.attempt (
+    job_id     uuid NOT NULL,
+    token      bigint NOT NULL,
+    worker     uuid,
+    started_at timestamptz,
+    ended_at   timestamptz NOT NULL,
+    cause      text NOT NULL,
+    error      json
+) PARTITION BY RANGE (ended_at);
+CREATE INDEX attempt_job ON tidewheel.attempt (job_id, token);
+
+-- Finished jobs are counted as they finish: each batch appends what it ended, and the census folds that into rollup.
+CREATE TABLE tidewheel.tally (
+    day   date NOT NULL,
+    lane  integer NOT NULL,
+    state text NOT NULL,
+    jobs  bigint NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+CREATE TABLE tidewheel.rollup (
+    day   date NOT NULL,
+    lane  integer NOT NULL,
+    state text NOT NULL,
+    jobs  bigint NOT NULL,
+    PRIMARY KEY (day, lane, state)
+);
+CREATE TABLE tidewheel.census (
+    lane     integer NOT NULL,
+    state    text NOT NULL,
+    priority smallint NOT NULL,
+    jobs     bigint NOT NULL
+);
+
+-- One row a worker, one lease a worker; runs are found by job.worker.
+CREATE TABLE tidewheel.worker (
+    id            uuid PRIMARY KEY,
+    name          text NOT NULL,
+    queues        text[] NOT NULL,
+    kinds         text[],
+    offer         json NOT NULL,
+    ttl           interval NOT NULL,
+    alive         boolean NOT NULL DEFAULT true,
+    beat          bigint NOT NULL DEFAULT 0,
+    registered_at timestamptz NOT NULL,
+    beat_at       timestamptz NOT NULL,
+    lease_until   timestamptz NOT NULL,
+    ended_at      timestamptz,
+    CHECK (alive = (ended_at IS NULL))
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+CREATE TABLE tidewheel.duty (
+    name   text PRIMARY KEY,
+    holder uuid NOT NULL,
+    until  timestamptz NOT NULL,
+    epoch  bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE tidewheel.gate (
+    id         uuid PRIMARY KEY,
+    mode       text NOT NULL CHECK (mode IN ('hold', 'drop')),
+    kind       text,
+    queue      text,
+    tenant     text,
+    reason     text NOT NULL,
+    author     text NOT NULL,
+    created_at timestamptz NOT NULL,
+    UNIQUE NULLS NOT DISTINCT (kind, queue, tenant),
+    CHECK (num_nonnulls(kind, queue, tenant) > 0)
+);
+
+CREATE TABLE tidewheel.limit_key (
+    tenant  integer NOT NULL REFERENCES tidewheel.tenant,
+    key     text NOT NULL,
+    most    integer NOT NULL CHECK (most > 0),
+    running integer NOT NULL DEFAULT 0 CHECK (running >= 0),
+    PRIMARY KEY (tenant, key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+CREATE TABLE tidewheel.idempotency (
+    tenant      integer NOT NULL,
+    key         text NOT NULL,
+    fingerprint bytea NOT NULL,
+    job_id      uuid NOT NULL,
+    created_at  timestamptz NOT NULL,
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX idempotency_created ON tidewheel.idempotency (created_at);
+
+-- Makes the day partitions from one day on. They are made apart and then attached, which lets everyone else go on;
+-- creating them in place would lock the parent against reads.
+CREATE FUNCTION tidewheel.prepare_days(first date, days integer) RETURNS integer
+    LANGUAGE plpgsql AS $$
+DECLARE
+    parent text;
+    day date;
+    made integer := 0;
+    part text;
+BEGIN
+    PERFORM pg_advisory_xact_lock(8433, 2);
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt'] LOOP
+        FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
+            part := parent || to_char(day, '_YYYYMMDD');
+            CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
+            EXECUTE format('CREATE TABLE tidewheel.%I (LIKE tidewheel.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part, parent);
+            EXECUTE format('ALTER TABLE tidewheel.%I ATTACH PARTITION tidewheel.%I FOR VALUES FROM (%L) TO (%L)',
+                           parent, part, day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
+            made := made + 1;
+        END LOOP;
+    END LOOP;
+    RETURN made;
+END $$;
+
+-- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
+CREATE VIEW tidewheel.active_job AS
+SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
+       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.start_by, job.started_at, job.ended_at, job.worker, NULL::timestamptz AS finished_at, NULL::json AS result,
+       NULL::text AS result_location, NULL::json AS error, job.tenant AS tenant_id
+  FROM tidewheel.job
+  JOIN tidewheel.lane ON lane.id = job.lane
+  JOIN tidewheel.tenant ON tenant.id = job.tenant;
+
+CREATE VIEW tidewheel.finished_job AS
+SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
+       NULL::text AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at,
+       job.run_at, job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result,
+       job.result_location, job.error, job.tenant AS tenant_id
+  FROM tidewheel.job_history AS job
+  JOIN tidewheel.lane ON lane.id = job.lane
+  JOIN tidewheel.tenant ON tenant.id = job.tenant;

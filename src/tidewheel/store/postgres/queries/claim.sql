@@ -1,0 +1,160 @@
+-- name: peek
+-- Looks at the heads of (lane, priority) pairs without locking anything: the run_at of the first rows of each, also one
+-- that lies in the future, which tells when to look again. One row comes back: arrays are cheap to decode.
+SELECT array_agg(pair.n) AS pairs,
+       array_agg(extract(epoch FROM head.run_at)::float8) AS run_ats,
+       array_agg(uuid_send(head.id)) AS ids,
+       extract(epoch FROM tidewheel.now())::float8 AS now,
+       (SELECT lanes FROM tidewheel.meta) AS lanes
+  FROM unnest($1::integer[], $2::smallint[], $3::timestamptz[], $4::uuid[]) WITH ORDINALITY
+       AS pair (lane, priority, floor, floor_id, n)
+ CROSS JOIN LATERAL (
+       SELECT job.run_at, job.id
+         FROM tidewheel.job
+        WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
+          AND (job.run_at, job.id) >= (pair.floor, pair.floor_id)
+        ORDER BY job.run_at, job.id
+        LIMIT $5
+       ) AS head
+
+-- name: take
+-- Takes each pair's quota for a worker that is alive.
+-- `me` holds the worker's own row against the reaper: either this statement ends first and the reaper sees its runs,
+-- or the row is found dead and nothing is taken. Rows are locked only if they are taken. Updating by ctid needs no
+-- second look into an index and leaves the planner no choice; a row that moved since is simply not taken.
+WITH me AS MATERIALIZED (
+    SELECT 1
+      FROM tidewheel.worker
+     WHERE worker.id = $1 AND worker.alive AND worker.lease_until > tidewheel.now()
+       FOR KEY SHARE
+), picked AS MATERIALIZED (
+    SELECT head.at
+      FROM unnest($2::integer[], $3::smallint[], $4::timestamptz[], $5::uuid[], $6::integer[])
+           AS pair (lane, priority, floor, floor_id, quota)
+      JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = 'open'
+     CROSS JOIN LATERAL (
+           SELECT job.ctid AS at
+             FROM tidewheel.job
+            WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
+              AND (job.run_at, job.id) >= (pair.floor, pair.floor_id) AND job.run_at <= tidewheel.now()
+            ORDER BY job.run_at, job.id
+            LIMIT pair.quota
+              FOR UPDATE SKIP LOCKED
+           ) AS head
+     WHERE EXISTS (SELECT FROM me)
+)
+UPDATE tidewheel.job
+   SET state = 'running', token = token + 1, worker = $1, started_at = tidewheel.now(), updated_at = tidewheel.now()
+ WHERE job.ctid = ANY (ARRAY(SELECT at FROM picked)) AND job.state || '' = 'queued'
+RETURNING job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
+          job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
+
+-- name: pick_keyed
+-- The same for lanes whose jobs have limit keys, but only locks: who may start is decided next, in this transaction.
+WITH me AS MATERIALIZED (
+    SELECT 1
+      FROM tidewheel.worker
+     WHERE worker.id = $1 AND worker.alive AND worker.lease_until > tidewheel.now()
+       FOR KEY SHARE
+)
+SELECT head.*
+  FROM unnest($2::integer[], $3::smallint[], $4::timestamptz[], $5::uuid[], $6::integer[])
+           AS pair (lane, priority, floor, floor_id, quota)
+  JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = 'open'
+ CROSS JOIN LATERAL (
+       SELECT job.id, job.lane, job.tenant, job.priority, job.run_at, job.limit_keys, tidewheel.now() AS started_at
+         FROM tidewheel.job
+        WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
+          AND (job.run_at, job.id) >= (pair.floor, pair.floor_id) AND job.run_at <= tidewheel.now()
+        ORDER BY job.run_at, job.id
+        LIMIT pair.quota
+          FOR UPDATE SKIP LOCKED
+       ) AS head
+ WHERE EXISTS (SELECT FROM me)
+
+-- name: start_picked
+UPDATE tidewheel.job
+   SET state = 'running', token = token + 1, worker = $1, started_at = tidewheel.now(), updated_at = tidewheel.now()
+ WHERE job.id = ANY ($2::uuid[]) AND job.state || '' = 'queued'
+RETURNING job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
+          job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
+
+-- name: turn_away
+-- Of the next rows of some pairs, lets those wait that have one of the full keys; the others are not locked.
+WITH away AS MATERIALIZED (
+    SELECT head.at, head.key
+      FROM unnest($1::integer[], $2::smallint[]) AS pair (lane, priority)
+     CROSS JOIN LATERAL (
+           SELECT job.ctid AS at, (SELECT key FROM unnest(job.limit_keys) AS key WHERE key = ANY ($3::text[]) LIMIT 1) AS key
+             FROM tidewheel.job
+            WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
+              AND job.run_at <= tidewheel.now() AND job.limit_keys && $3::text[]
+            ORDER BY job.run_at, job.id
+            LIMIT 500
+              FOR UPDATE SKIP LOCKED
+           ) AS head
+)
+UPDATE tidewheel.job
+   SET state = 'limited', waits_for = away.key, updated_at = tidewheel.now()
+  FROM away
+ WHERE job.ctid = away.at AND job.state || '' = 'queued'
+
+-- name: worker_is_alive
+SELECT EXISTS (SELECT FROM tidewheel.worker WHERE id = $1 AND alive AND lease_until > tidewheel.now())
+
+-- name: owned
+SELECT job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
+       job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
+  FROM tidewheel.job
+ WHERE job.state = 'running' AND job.worker = $1
+
+-- name: take_sweep
+-- Takes the turn to sweep a scope, if it is time. A time further ahead than the pause was set by a clock that has since
+-- been set back.
+INSERT INTO tidewheel.sweep AS turn (scope, next_at, pause)
+VALUES ($1, tidewheel.now() + interval '1 second', interval '1 second')
+ON CONFLICT (scope) DO UPDATE SET next_at = excluded.next_at, pause = excluded.pause
+ WHERE turn.next_at <= tidewheel.now() OR turn.next_at > tidewheel.now() + turn.pause
+RETURNING scope
+
+-- name: defer_sweep
+UPDATE tidewheel.sweep SET next_at = tidewheel.now() + $2, pause = $2 WHERE scope = $1
+
+-- name: sweep
+-- Looks at lanes from their very beginning: what committed late, behind the marks of the claimers, shows here.
+SELECT pair.lane, pair.priority, head.run_at, head.id
+  FROM unnest($1::integer[], $2::smallint[]) AS pair (lane, priority)
+ CROSS JOIN LATERAL (
+       SELECT job.run_at, job.id
+         FROM tidewheel.job
+        WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
+        ORDER BY job.run_at, job.id
+        LIMIT 1
+       ) AS head
+
+-- name: publish_marks
+-- Each is worth a new row version only now and then: these pile up under a held snapshot, too.
+UPDATE tidewheel.lane
+   SET floors = mark.floors
+  FROM (
+       SELECT lane, array_agg(floor ORDER BY priority) AS floors
+         FROM unnest($1::integer[], $2::smallint[], $3::timestamptz[]) AS mark (lane, priority, floor)
+        GROUP BY lane
+       ) AS mark
+ WHERE lane.id = mark.lane
+   AND greatest(mark.floors[1] - lane.floors[1], mark.floors[2] - lane.floors[2], mark.floors[3] - lane.floors[3])
+       > interval '10 seconds'
+
+-- name: lanes_served
+SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
+       lane.gate, lane.floors
+  FROM tidewheel.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE lane.queue = ANY ($1::text[]) AND ($2::text[] IS NULL OR lane.kind = ANY ($2))
+
+-- name: lanes_named
+SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
+       lane.gate, lane.floors
+  FROM tidewheel.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE lane.id = ANY ($1::integer[])

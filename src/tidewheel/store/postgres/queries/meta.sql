@@ -1,0 +1,22 @@
+-- name: meta
+SELECT epoch, extract(epoch FROM tidewheel.now())::float8 AS now FROM tidewheel.meta
+
+-- name: begin_migrations
+SELECT pg_advisory_xact_lock(8433, 0)
+
+-- name: has_migrations
+SELECT to_regclass('tidewheel.migration') IS NOT NULL
+
+-- name: make_migrations
+CREATE SCHEMA IF NOT EXISTS tidewheel;
+CREATE TABLE IF NOT EXISTS tidewheel.migration (
+    number     integer PRIMARY KEY,
+    name       text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT statement_timestamp()
+)
+
+-- name: version
+SELECT coalesce(max(number), 0) FROM tidewheel.migration
+
+-- name: note_migration
+INSERT INTO tidewheel.migration (number, name) VALUES ($1, $2)

@@ -1,0 +1,97 @@
+-- name: get_active
+SELECT * FROM tidewheel.active_job WHERE id = $1 AND ($2::text IS NULL OR tenant = $2)
+
+-- name: get_finished
+-- The time in the id bounds the days to look through; a day's grace is for clocks that disagree.
+SELECT * FROM tidewheel.finished_job
+ WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) AND finished_at >= $3::timestamptz - interval '1 day'
+
+-- name: attempts
+SELECT attempt.job_id, attempt.token, attempt.worker, attempt.started_at, attempt.ended_at, attempt.cause, attempt.error
+  FROM tidewheel.attempt
+ WHERE attempt.job_id = $1 AND attempt.ended_at >= $2::timestamptz - interval '1 day'
+UNION ALL
+SELECT job.id, job.token, job.worker, job.started_at, job.ended_at, job.cause, job.error
+  FROM tidewheel.job_history AS job
+ WHERE job.id = $1 AND job.finished_at >= $2::timestamptz - interval '1 day' AND job.ran
+ ORDER BY token
+
+-- name: list_all
+-- Both tables in one statement, so that no job is missed or doubled while it moves from one to the other. At most $8
+-- rows of each are read before the page is given up as short; `edge_all` then tells where to go on.
+(SELECT * FROM (
+        SELECT * FROM tidewheel.active_job WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT $8
+        ) AS seen
+  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
+    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
+    AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+  ORDER BY id DESC LIMIT $9)
+UNION ALL
+(SELECT * FROM (
+        SELECT * FROM tidewheel.finished_job WHERE id < $1 AND id >= $2 ORDER BY id DESC LIMIT $8
+        ) AS seen
+  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
+    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
+    AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+  ORDER BY id DESC LIMIT $9)
+ORDER BY id DESC LIMIT $9
+
+-- name: edge_all
+-- The lowest id down to which both tables were read, or NULL if they were read to the end.
+SELECT id FROM (
+       (SELECT id FROM tidewheel.job WHERE id < $1 AND id >= $2 ORDER BY id DESC OFFSET $3 - 1 LIMIT 1)
+       UNION ALL
+       (SELECT id FROM tidewheel.job_history WHERE id < $1 AND id >= $2 ORDER BY id DESC OFFSET $3 - 1 LIMIT 1)
+       ) AS edge ORDER BY id DESC LIMIT 1
+
+-- name: list_tenant
+-- Rows compared as a whole, so that only the index on them serves: the one on id alone would walk over everyone's jobs.
+(SELECT * FROM (
+        SELECT * FROM tidewheel.active_job
+         WHERE (tenant_id, id) < ($12, $1) AND (tenant_id, id) >= ($12, $2)
+         ORDER BY tenant_id DESC, id DESC LIMIT $8
+        ) AS seen
+  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
+    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
+    AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+  ORDER BY id DESC LIMIT $9)
+UNION ALL
+(SELECT * FROM (
+        SELECT * FROM tidewheel.finished_job
+         WHERE (tenant_id, id) < ($12, $1) AND (tenant_id, id) >= ($12, $2)
+         ORDER BY tenant_id DESC, id DESC LIMIT $8
+        ) AS seen
+  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
+    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
+    AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+  ORDER BY id DESC LIMIT $9)
+ORDER BY id DESC LIMIT $9
+
+-- name: edge_tenant
+SELECT id FROM (
+       (SELECT id FROM tidewheel.job
+         WHERE (tenant, id) < ($4, $1) AND (tenant, id) >= ($4, $2)
+         ORDER BY tenant DESC, id DESC OFFSET $3 - 1 LIMIT 1)
+       UNION ALL
+       (SELECT id FROM tidewheel.job_history
+         WHERE (tenant, id) < ($4, $1) AND (tenant, id) >= ($4, $2)
+         ORDER BY tenant DESC, id DESC OFFSET $3 - 1 LIMIT 1)
+       ) AS edge ORDER BY id DESC LIMIT 1
+
+-- name: counts
+SELECT tenant.name AS tenant, lane.queue, lane.kind, counted.state, counted.priority, sum(counted.jobs)::bigint AS jobs
+  FROM (
+       SELECT lane, state, priority, jobs FROM tidewheel.census
+       UNION ALL
+       SELECT lane, state, NULL, jobs FROM tidewheel.rollup
+       UNION ALL
+       SELECT lane, state, NULL, jobs FROM tidewheel.tally
+       ) AS counted
+  JOIN tidewheel.lane ON lane.id = counted.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE $1::text IS NULL OR tenant.name = $1
+ GROUP BY 1, 2, 3, 4, 5
+HAVING sum(counted.jobs) > 0
+
+-- name: census_at
+SELECT census_at FROM tidewheel.meta

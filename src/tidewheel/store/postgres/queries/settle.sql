@@ -1,0 +1,134 @@
+-- name: finish_returned
+-- The common end: results of runs without limit keys go to history, and nothing else happens. Each row is found by its
+-- id, then deleted by its place; the guards stand at the delete, where a concurrent change is seen again.
+-- `IS NOT DISTINCT FROM` and `state || ''` keep the planner off the partial indexes, whose dead entries pile up under a
+-- held snapshot: a vacuum that finds no live row makes them look free of charge.
+WITH outcome AS MATERIALIZED (
+    SELECT *
+      FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[])
+           AS outcome (id, token, result, result_location, started_at)
+), mine AS MATERIALIZED (
+    SELECT job.at
+      FROM outcome
+     CROSS JOIN LATERAL (
+           SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = outcome.id AND job.token = outcome.token LIMIT 1
+           ) AS job
+), gone AS (
+    DELETE FROM tidewheel.job
+     WHERE job.ctid = ANY (ARRAY(SELECT at FROM mine))
+       AND job.state || '' = 'running' AND job.worker IS NOT DISTINCT FROM $1 AND job.limit_keys IS NULL
+    RETURNING *
+), counted AS (
+    INSERT INTO tidewheel.tally (day, lane, state, jobs)
+    SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, lane, 'succeeded', count(*) FROM gone GROUP BY lane
+), kept AS (
+    INSERT INTO tidewheel.job_history (
+           id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
+           token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
+           idempotency_key, finished_at, cause, ran, result, result_location)
+    SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
+           gone.start_by, coalesce(outcome.started_at, gone.started_at), tidewheel.now(), gone.cancel_at,
+           gone.token, gone.lane, gone.tenant, gone.priority, gone.failures, gone.losses, 'succeeded', gone.args,
+           gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key,
+           tidewheel.now(), 'returned', true, outcome.result::json, outcome.result_location
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+    RETURNING id, token
+)
+SELECT array_agg(id), array_agg(token) FROM kept
+
+-- name: lock_runs
+-- Locks those of the named runs that are still this worker's, in the order of their ids.
+SELECT job.id, job.token, job.cancel_at IS NOT NULL AS cancelling, job.losses, job.tenant, job.limit_keys,
+       job.cancel_reason
+  FROM unnest($2::uuid[], $3::bigint[]) AS named (id, token)
+ CROSS JOIN LATERAL (
+       SELECT * FROM tidewheel.job
+        WHERE job.id = named.id AND job.token = named.token
+          AND job.state || '' = 'running' AND job.worker IS NOT DISTINCT FROM $1
+        LIMIT 1
+          FOR UPDATE
+       ) AS job
+ ORDER BY job.id
+
+-- name: lock_runs_of_worker
+SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_keys, cancel_reason
+  FROM tidewheel.job
+ WHERE state = 'running' AND worker = $1
+ ORDER BY id
+   FOR UPDATE
+
+-- name: finish
+-- Moves locked jobs to history. `from_states` is what the caller believes in. `room` are the keys of those that were
+-- queued, perhaps because room was made for them.
+WITH ending AS MATERIALIZED (
+    SELECT *
+      FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[])
+           AS ending (id, state, cause, result, result_location, error, started_at)
+), mine AS MATERIALIZED (
+    SELECT job.at
+      FROM ending
+     CROSS JOIN LATERAL (SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = ending.id LIMIT 1) AS job
+), gone AS (
+    DELETE FROM tidewheel.job
+     WHERE job.ctid = ANY (ARRAY(SELECT at FROM mine)) AND job.state || '' = ANY ($1::text[])
+    RETURNING *
+), counted AS (
+    INSERT INTO tidewheel.tally (day, lane, state, jobs)
+    SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, gone.lane, ending.state, count(*)
+      FROM gone JOIN ending ON ending.id = gone.id
+     GROUP BY gone.lane, ending.state
+), kept AS (
+    INSERT INTO tidewheel.job_history (
+           id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
+           token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
+           idempotency_key, finished_at, cause, ran, result, result_location, error)
+    SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
+           gone.start_by, coalesce(ending.started_at, gone.started_at),
+           CASE WHEN gone.state = 'running' THEN tidewheel.now() ELSE gone.ended_at END, gone.cancel_at,
+           gone.token, gone.lane, gone.tenant, gone.priority,
+           gone.failures + (ending.cause IN ('gave_up', 'unstorable'))::integer,
+           gone.losses + (ending.cause = 'quarantined')::integer,
+           ending.state, gone.args, gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key,
+           tidewheel.now(), ending.cause, gone.state = 'running', ending.result::json, ending.result_location, ending.error::json
+      FROM gone
+      JOIN ending ON ending.id = gone.id
+)
+SELECT id, tenant, CASE WHEN state = 'queued' THEN limit_keys END AS room FROM gone
+
+-- name: give_back
+-- Returns locked runs to the queue, never due before now: marks of claimers may already have passed any earlier time.
+WITH back AS MATERIALIZED (
+    SELECT *
+      FROM unnest($1::uuid[], $2::interval[], $3::integer[], $4::integer[]) AS back (id, delay, failures, losses)
+)
+UPDATE tidewheel.job
+   SET state = 'queued', run_at = tidewheel.now() + greatest(back.delay, interval '0'), ended_at = tidewheel.now(),
+       updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses
+  FROM (
+       SELECT place.at, back.*
+         FROM back
+        CROSS JOIN LATERAL (SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = back.id LIMIT 1) AS place
+       ) AS back
+ WHERE job.ctid = back.at AND job.state || '' = 'running'
+
+-- name: add_attempts
+INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error)
+SELECT ended.id, ended.token, $1, coalesce(ended.started_at, job.started_at), tidewheel.now(), ended.cause, ended.error::json
+  FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[], $5::text[], $6::text[])
+       AS ended (id, token, started_at, cause, error)
+ CROSS JOIN LATERAL (SELECT job.started_at FROM tidewheel.job WHERE job.id = ended.id LIMIT 1) AS job
+
+-- name: find_ended
+-- What became of runs that are no longer this worker's: the cause that ended them, wherever that stands.
+SELECT named.id, named.token, coalesce(
+       (SELECT history.cause FROM tidewheel.job_history AS history
+         WHERE history.id = named.id AND history.token = named.token AND history.worker = $1
+           AND history.finished_at >= named.made - interval '1 day'),
+       (SELECT attempt.cause FROM tidewheel.attempt
+         WHERE attempt.job_id = named.id AND attempt.token = named.token AND attempt.worker = $1
+           AND attempt.ended_at >= named.made - interval '1 day'),
+       (SELECT 'queued' FROM tidewheel.job
+         WHERE job.id = named.id AND job.token = named.token AND job.worker IS NOT DISTINCT FROM $1
+           AND job.state <> 'running')) AS cause
+  FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[]) AS named (id, token, made)

@@ -1,0 +1,55 @@
+-- name: lock_job
+-- For whoever steers a single job; the id decides alone, so that the plan cannot err.
+SELECT job.id, job.state
+  FROM tidewheel.job
+  JOIN tidewheel.tenant ON tenant.id = job.tenant
+ WHERE job.id = $1 AND ($2::text IS NULL OR tenant.name = $2)
+   FOR UPDATE OF job
+
+-- name: ask_to_stop
+UPDATE tidewheel.job
+   SET cancel_at = coalesce(cancel_at, tidewheel.now()), cancel_reason = coalesce(cancel_reason, $2),
+       updated_at = tidewheel.now()
+ WHERE id = $1 AND state || '' = 'running'
+
+-- name: redrive
+-- Back from history to the queue. The last attempt becomes a row of its own; the token goes on rising from where it was.
+-- A unique key that someone else took meanwhile keeps its job in history.
+WITH named AS MATERIALIZED (
+    SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS named (id, made)
+), free AS MATERIALIZED (
+    SELECT history.id, history.finished_at, history.state,
+           row_number() OVER (PARTITION BY history.tenant, coalesce(history.unique_key, history.id::text)) AS claimant
+      FROM named
+     CROSS JOIN LATERAL (
+           SELECT * FROM tidewheel.job_history
+            WHERE job_history.id = named.id AND job_history.finished_at >= named.made - interval '1 day'
+              AND job_history.state <> 'succeeded'
+            LIMIT 1
+           ) AS history
+      JOIN tidewheel.tenant ON tenant.id = history.tenant
+     WHERE ($3::text IS NULL OR tenant.name = $3)
+       AND NOT EXISTS (
+           SELECT FROM tidewheel.job
+            WHERE history.unique_key IS NOT NULL AND job.tenant = history.tenant AND job.unique_key = history.unique_key
+           )
+), back AS (
+    DELETE FROM tidewheel.job_history AS history
+     USING free
+     WHERE free.claimant = 1 AND history.id = free.id AND history.finished_at = free.finished_at AND history.state = free.state
+    RETURNING history.*
+), counted AS (
+    INSERT INTO tidewheel.tally (day, lane, state, jobs)
+    SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM back GROUP BY 1, 2, 3
+), remembered AS (
+    INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error)
+    SELECT id, token, worker, started_at, finished_at, cause, error FROM back WHERE ran
+)
+INSERT INTO tidewheel.job (
+       id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at,
+       token, lane, tenant, priority, state, args, labels, options, limit_keys, unique_key, idempotency_key)
+SELECT id, schedule_id, worker, tidewheel.now(), due_at, created_at, tidewheel.now(),
+       CASE WHEN start_by > tidewheel.now() THEN start_by END, started_at, ended_at,
+       token, lane, tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key
+  FROM back
+RETURNING id

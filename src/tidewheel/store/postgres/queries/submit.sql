@@ -1,0 +1,71 @@
+-- name: intern_tenant
+INSERT INTO tidewheel.tenant (name) VALUES ($1) ON CONFLICT (name) DO NOTHING
+
+-- name: tenant_id
+SELECT id FROM tidewheel.tenant WHERE name = $1
+
+-- name: lock_lanes
+-- Lanes appear and gates close one at a time, so that no lane misses a gate. Taken by the transaction, so that it also
+-- holds behind a pooler.
+SELECT pg_advisory_xact_lock(8433, 1)
+
+-- name: note_lanes
+UPDATE tidewheel.meta SET lanes = lanes + 1
+
+-- name: find_lane
+SELECT id FROM tidewheel.lane WHERE tenant = $1 AND queue = $2 AND kind = $3 AND needs = $4 AND keyed = $5
+
+-- name: add_lane
+INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, gate) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id
+
+-- name: add_jobs
+-- A column that is empty for all rows is passed as NULL and padded.
+-- run_at is never before now: a row behind the marks of the claimers would wait for the next sweep.
+INSERT INTO tidewheel.job (
+       id, lane, tenant, priority, state, run_at, due_at, start_by, args, labels, options, limit_keys,
+       idempotency_key, unique_key, schedule_id, created_at, updated_at)
+SELECT spec.id, spec.lane, spec.tenant, spec.priority, 'queued', greatest(spec.due_at, tidewheel.now()), spec.due_at,
+       spec.start_by, spec.args::json, spec.labels::json, spec.options::json, string_to_array(spec.limit_keys, chr(31)),
+       spec.idempotency_key, spec.unique_key, spec.schedule_id, tidewheel.now(), tidewheel.now()
+  FROM (
+       SELECT *, coalesce(run_at, tidewheel.now() + coalesce(delay, interval '0')) AS due_at
+         FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::smallint[], $5::text[], $6::text[], $7::text[],
+                     $8::timestamptz[], $9::interval[], $10::timestamptz[], $11::text[], $12::text[], $13::text[],
+                     $14::uuid[])
+              AS spec (id, lane, tenant, priority, args, labels, options, run_at, delay, start_by, limit_keys,
+                       idempotency_key, unique_key, schedule_id)
+       ) AS spec
+ON CONFLICT (tenant, unique_key) WHERE unique_key IS NOT NULL DO NOTHING
+RETURNING id
+
+-- name: add_keys
+-- In the order of the keys, so that two batches never wait for one another.
+INSERT INTO tidewheel.idempotency (tenant, key, fingerprint, job_id, created_at)
+SELECT tenant, key, fingerprint, job_id, tidewheel.now()
+  FROM unnest($1::integer[], $2::text[], $3::bytea[], $4::uuid[]) AS asked (tenant, key, fingerprint, job_id)
+ ORDER BY tenant, key
+ON CONFLICT (tenant, key) DO NOTHING
+RETURNING job_id
+
+-- name: find_keys
+SELECT idempotency.tenant, idempotency.key, idempotency.fingerprint, idempotency.job_id
+  FROM tidewheel.idempotency
+  JOIN unnest($1::integer[], $2::text[]) AS asked (tenant, key)
+    ON asked.tenant = idempotency.tenant AND asked.key = idempotency.key
+
+-- name: lock_unique_keys
+-- One submitter at a time for each unique key, in one order for all.
+SELECT pg_advisory_xact_lock(8434, slot)
+  FROM (
+       SELECT DISTINCT hashtext(tenant || ':' || key) AS slot
+         FROM unnest($1::integer[], $2::text[]) AS asked (tenant, key)
+        ORDER BY slot
+       ) AS slots
+
+-- name: lock_unique
+SELECT job.id, job.tenant, job.unique_key, job.state
+  FROM tidewheel.job
+  JOIN unnest($1::integer[], $2::text[]) AS asked (tenant, key)
+    ON asked.tenant = job.tenant AND asked.key = job.unique_key
+ ORDER BY job.id
+   FOR UPDATE OF job

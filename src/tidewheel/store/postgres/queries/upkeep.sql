@@ -1,0 +1,118 @@
+-- name: lock_expired
+SELECT id FROM tidewheel.job
+ WHERE start_by IS NOT NULL AND start_by <= tidewheel.now() AND state <> 'running'
+ ORDER BY start_by
+ LIMIT $1
+   FOR UPDATE SKIP LOCKED
+
+-- name: lock_dropped
+(SELECT head.id
+  FROM tidewheel.lane
+ CROSS JOIN LATERAL (
+       SELECT job.id FROM tidewheel.job
+        WHERE job.state = 'queued' AND job.lane = lane.id
+        ORDER BY job.priority, job.run_at, job.id
+        LIMIT $1
+          FOR UPDATE SKIP LOCKED
+       ) AS head
+ WHERE lane.gate = 'drop'
+ LIMIT $1)
+UNION ALL
+(SELECT head.id
+  FROM tidewheel.lane
+ CROSS JOIN LATERAL (
+       SELECT job.id FROM tidewheel.job
+        WHERE job.state = 'limited' AND job.tenant = lane.tenant AND job.lane = lane.id
+        LIMIT $1
+          FOR UPDATE SKIP LOCKED
+       ) AS head
+ WHERE lane.gate = 'drop' AND lane.keyed
+ LIMIT $1)
+
+-- name: clear_census
+DELETE FROM tidewheel.census
+
+-- name: take_census
+INSERT INTO tidewheel.census (lane, state, priority, jobs)
+SELECT lane, state, priority, count(*) FROM tidewheel.job GROUP BY lane, state, priority
+
+-- name: fold_tally
+WITH folded AS (
+    DELETE FROM tidewheel.tally RETURNING *
+)
+INSERT INTO tidewheel.rollup AS kept (day, lane, state, jobs)
+SELECT day, lane, state, sum(jobs) FROM folded GROUP BY day, lane, state ORDER BY day, lane, state
+ON CONFLICT (day, lane, state) DO UPDATE SET jobs = kept.jobs + excluded.jobs
+
+-- name: note_census
+UPDATE tidewheel.meta SET census_at = tidewheel.now()
+
+-- name: lock_census
+SELECT pg_advisory_xact_lock(8433, 3)
+
+-- name: prepare_days
+SELECT tidewheel.prepare_days((tidewheel.now() AT TIME ZONE 'UTC')::date - 1, $1 + 1)
+
+-- name: old_days
+-- Day partitions that end before what is to be kept, with what must be done to take them off.
+SELECT parent.relname AS parent, part.relname AS part, inhdetachpending AS pending
+  FROM pg_inherits
+  JOIN pg_class AS part ON part.oid = inhrelid
+  JOIN pg_class AS parent ON parent.oid = inhparent
+ WHERE parent.oid = ('tidewheel.' || quote_ident($1))::regclass
+   AND part.relname ~ '_[0-9]{8}$'
+   AND to_date(right(part.relname, 8), 'YYYYMMDD') + 1 <= ((tidewheel.now() - $2::interval) AT TIME ZONE 'UTC')::date
+ ORDER BY part.relname
+
+-- name: loose_days
+-- Partitions that were taken off and not yet dropped.
+SELECT relname AS part
+  FROM pg_class
+ WHERE relnamespace = 'tidewheel'::regnamespace AND relkind = 'r' AND NOT relispartition
+   AND relname ~ '^(job_history_succeeded|job_history_other|attempt)_[0-9]{8}$'
+
+-- name: retire_states
+-- For states that are kept for less time than others in the same partitions; whole days, as with partitions.
+WITH gone AS (
+    DELETE FROM tidewheel.job_history
+     WHERE state = $1 AND finished_at < date_trunc('day', tidewheel.now() - $2::interval, 'UTC')
+       AND id = ANY (ARRAY(
+           SELECT id FROM tidewheel.job_history
+            WHERE state = $1 AND finished_at < date_trunc('day', tidewheel.now() - $2::interval, 'UTC')
+            LIMIT $3))
+    RETURNING finished_at, lane, state
+)
+INSERT INTO tidewheel.tally (day, lane, state, jobs)
+SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
+
+-- name: forget_days
+-- Numbers of days that are over and whose partition was taken off.
+DELETE FROM tidewheel.rollup
+ WHERE day < (tidewheel.now() AT TIME ZONE 'UTC')::date
+   AND NOT EXISTS (
+       SELECT FROM pg_inherits
+         JOIN pg_class AS part ON part.oid = inhrelid
+        WHERE NOT inhdetachpending AND part.relnamespace = 'tidewheel'::regnamespace
+          AND part.relname = CASE WHEN state = 'succeeded' THEN 'job_history_succeeded' ELSE 'job_history_other' END
+                             || to_char(day, '_YYYYMMDD'))
+
+-- name: retire_keys
+-- A key outlives the end of its job by a day.
+DELETE FROM tidewheel.idempotency
+ WHERE (tenant, key) IN (
+       SELECT old.tenant, old.key
+         FROM tidewheel.idempotency AS old
+        WHERE old.created_at < tidewheel.now() - interval '1 day'
+          AND NOT EXISTS (SELECT FROM tidewheel.job WHERE job.id = old.job_id)
+          AND NOT EXISTS (
+              SELECT FROM tidewheel.job_history AS history
+               WHERE history.id = old.job_id AND history.finished_at >= tidewheel.now() - interval '1 day')
+        ORDER BY old.created_at
+        LIMIT $1)
+
+-- name: retire_sweeps
+-- Scopes that nobody sweeps any more.
+DELETE FROM tidewheel.sweep WHERE next_at < tidewheel.now() - interval '1 day'
+
+-- name: retire_workers
+DELETE FROM tidewheel.worker WHERE NOT alive AND ended_at < tidewheel.now() - interval '1 day'

@@ -1,0 +1,48 @@
+-- name: register
+INSERT INTO tidewheel.worker (id, name, queues, kinds, offer, ttl, registered_at, beat_at, lease_until)
+VALUES ($1, $2, $3, $4, $5, $6, tidewheel.now(), tidewheel.now(), tidewheel.now() + $6)
+RETURNING *
+
+-- name: beat
+-- Locked in the order of the ids, as everywhere.
+WITH own AS (
+    SELECT id FROM tidewheel.worker WHERE id = ANY ($1::uuid[]) AND alive ORDER BY id FOR NO KEY UPDATE
+)
+UPDATE tidewheel.worker
+   SET beat = worker.beat + 1, beat_at = tidewheel.now(), lease_until = tidewheel.now() + worker.ttl
+  FROM own
+ WHERE worker.id = own.id AND worker.alive
+RETURNING worker.id, worker.beat, worker.lease_until
+
+-- name: cancelling
+SELECT worker, id, token
+  FROM tidewheel.job
+ WHERE state = 'running' AND cancel_at IS NOT NULL AND worker = ANY ($1::uuid[])
+
+-- name: expired_workers
+SELECT id, beat, ttl FROM tidewheel.worker WHERE alive AND lease_until <= tidewheel.now() ORDER BY lease_until
+
+-- name: end_worker
+-- Waits for claims in flight, which hold the row for KEY SHARE. The runs are looked for in a later statement, whose
+-- snapshot sees what those claims took.
+UPDATE tidewheel.worker
+   SET alive = false, ended_at = tidewheel.now()
+ WHERE id = (SELECT id FROM tidewheel.worker WHERE id = $1 AND alive FOR UPDATE)
+   AND alive AND ($2::bigint IS NULL OR (beat = $2 AND lease_until <= tidewheel.now()))
+RETURNING id
+
+-- name: workers
+SELECT * FROM tidewheel.worker WHERE $1::boolean IS NULL OR alive = $1 ORDER BY id DESC
+
+-- name: take_duty
+INSERT INTO tidewheel.duty AS held (name, holder, until, epoch)
+VALUES ($1, $2, tidewheel.now() + $3, 1)
+ON CONFLICT (name) DO UPDATE
+   SET until = excluded.until, holder = excluded.holder,
+       epoch = held.epoch + (held.holder <> excluded.holder)::integer
+ WHERE held.holder = excluded.holder OR held.until <= tidewheel.now()
+RETURNING name, holder, until, epoch
+
+-- name: release_duty
+-- The row stays, so that the epoch goes on rising.
+UPDATE tidewheel.duty SET until = tidewheel.now() WHERE name = $1 AND holder = $2 AND until > tidewheel.now()

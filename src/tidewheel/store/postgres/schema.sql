@@ -1,0 +1,486 @@
+-- The schema after all migrations. Written by a tool: change a migration, not this file.
+
+CREATE SCHEMA tidewheel;
+
+CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN statement_timestamp();
+
+CREATE FUNCTION tidewheel.prepare_days(first date, days integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    parent text;
+    day date;
+    made integer := 0;
+    part text;
+BEGIN
+    PERFORM pg_advisory_xact_lock(8433, 2);
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt'] LOOP
+        FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
+            part := parent || to_char(day, '_YYYYMMDD');
+            CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
+            EXECUTE format('CREATE TABLE tidewheel.%I (LIKE tidewheel.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part, parent);
+            EXECUTE format('ALTER TABLE tidewheel.%I ATTACH PARTITION tidewheel.%I FOR VALUES FROM (%L) TO (%L)',
+                           parent, part, day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
+            made := made + 1;
+        END LOOP;
+    END LOOP;
+    RETURN made;
+END $$;
+
+CREATE TABLE tidewheel.job (
+    id uuid NOT NULL,
+    schedule_id uuid,
+    worker uuid,
+    run_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    start_by timestamp with time zone,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    cancel_at timestamp with time zone,
+    token bigint DEFAULT 0 NOT NULL,
+    lane integer NOT NULL,
+    tenant integer NOT NULL,
+    priority smallint NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    losses integer DEFAULT 0 NOT NULL,
+    state text NOT NULL,
+    args json NOT NULL,
+    labels json,
+    options json,
+    limit_keys text[],
+    waits_for text,
+    unique_key text,
+    idempotency_key text,
+    cancel_reason text,
+    CONSTRAINT job_check CHECK (((waits_for IS NOT NULL) = (state = 'limited'::text))),
+    CONSTRAINT job_priority_check CHECK (((priority >= 0) AND (priority <= 2))),
+    CONSTRAINT job_state_check CHECK ((state = ANY (ARRAY['blocked'::text, 'queued'::text, 'limited'::text, 'running'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_threshold='-1', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.5', vacuum_truncate=off);
+
+CREATE TABLE tidewheel.lane (
+    id integer NOT NULL,
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    needs text NOT NULL,
+    keyed boolean NOT NULL,
+    gate text DEFAULT 'open'::text NOT NULL,
+    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
+    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
+);
+
+CREATE TABLE tidewheel.tenant (
+    id integer NOT NULL,
+    name text NOT NULL,
+    weight real DEFAULT 1 NOT NULL,
+    CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
+);
+
+CREATE VIEW tidewheel.active_job AS
+ SELECT job.id,
+    tenant.name AS tenant,
+    lane.queue,
+    lane.kind,
+    lane.needs,
+    job.state,
+    job.priority,
+    job.args,
+    job.labels,
+    job.options,
+    job.limit_keys,
+    job.unique_key,
+    job.idempotency_key,
+    job.schedule_id,
+    job.cancel_at,
+    lane.gate,
+    job.waits_for,
+    job.token,
+    job.failures,
+    job.losses,
+    job.created_at,
+    job.updated_at,
+    job.due_at,
+    job.run_at,
+    job.start_by,
+    job.started_at,
+    job.ended_at,
+    job.worker,
+    NULL::timestamp with time zone AS finished_at,
+    NULL::json AS result,
+    NULL::text AS result_location,
+    NULL::json AS error,
+    job.tenant AS tenant_id
+   FROM ((tidewheel.job
+     JOIN tidewheel.lane ON ((lane.id = job.lane)))
+     JOIN tidewheel.tenant ON ((tenant.id = job.tenant)));
+
+CREATE TABLE tidewheel.attempt (
+    job_id uuid NOT NULL,
+    token bigint NOT NULL,
+    worker uuid,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone NOT NULL,
+    cause text NOT NULL,
+    error json
+)
+PARTITION BY RANGE (ended_at);
+
+CREATE TABLE tidewheel.census (
+    lane integer NOT NULL,
+    state text NOT NULL,
+    priority smallint NOT NULL,
+    jobs bigint NOT NULL
+);
+
+CREATE TABLE tidewheel.duty (
+    name text NOT NULL,
+    holder uuid NOT NULL,
+    until timestamp with time zone NOT NULL,
+    epoch bigint NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.job_history (
+    id uuid CONSTRAINT job_id_not_null NOT NULL,
+    schedule_id uuid,
+    worker uuid,
+    run_at timestamp with time zone CONSTRAINT job_run_at_not_null NOT NULL,
+    due_at timestamp with time zone CONSTRAINT job_due_at_not_null NOT NULL,
+    created_at timestamp with time zone CONSTRAINT job_created_at_not_null NOT NULL,
+    updated_at timestamp with time zone CONSTRAINT job_updated_at_not_null NOT NULL,
+    start_by timestamp with time zone,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    cancel_at timestamp with time zone,
+    token bigint CONSTRAINT job_token_not_null NOT NULL,
+    lane integer CONSTRAINT job_lane_not_null NOT NULL,
+    tenant integer CONSTRAINT job_tenant_not_null NOT NULL,
+    priority smallint CONSTRAINT job_priority_not_null NOT NULL,
+    failures integer CONSTRAINT job_failures_not_null NOT NULL,
+    losses integer CONSTRAINT job_losses_not_null NOT NULL,
+    state text CONSTRAINT job_state_not_null NOT NULL,
+    args json CONSTRAINT job_args_not_null NOT NULL,
+    labels json,
+    options json,
+    limit_keys text[],
+    unique_key text,
+    idempotency_key text,
+    finished_at timestamp with time zone NOT NULL,
+    cause text NOT NULL,
+    ran boolean NOT NULL,
+    result json,
+    result_location text,
+    error json,
+    CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
+)
+PARTITION BY LIST (state);
+
+CREATE VIEW tidewheel.finished_job AS
+ SELECT job.id,
+    tenant.name AS tenant,
+    lane.queue,
+    lane.kind,
+    lane.needs,
+    job.state,
+    job.priority,
+    job.args,
+    job.labels,
+    job.options,
+    job.limit_keys,
+    job.unique_key,
+    job.idempotency_key,
+    job.schedule_id,
+    job.cancel_at,
+    lane.gate,
+    NULL::text AS waits_for,
+    job.token,
+    job.failures,
+    job.losses,
+    job.created_at,
+    job.updated_at,
+    job.due_at,
+    job.run_at,
+    job.start_by,
+    job.started_at,
+    job.ended_at,
+    job.worker,
+    job.finished_at,
+    job.result,
+    job.result_location,
+    job.error,
+    job.tenant AS tenant_id
+   FROM ((tidewheel.job_history job
+     JOIN tidewheel.lane ON ((lane.id = job.lane)))
+     JOIN tidewheel.tenant ON ((tenant.id = job.tenant)));
+
+CREATE TABLE tidewheel.gate (
+    id uuid NOT NULL,
+    mode text NOT NULL,
+    kind text,
+    queue text,
+    tenant text,
+    reason text NOT NULL,
+    author text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT gate_check CHECK ((num_nonnulls(kind, queue, tenant) > 0)),
+    CONSTRAINT gate_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drop'::text])))
+);
+
+CREATE TABLE tidewheel.idempotency (
+    tenant integer NOT NULL,
+    key text NOT NULL,
+    fingerprint bytea NOT NULL,
+    job_id uuid NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE tidewheel.job_history_other (
+    id uuid CONSTRAINT job_id_not_null NOT NULL,
+    schedule_id uuid,
+    worker uuid,
+    run_at timestamp with time zone CONSTRAINT job_run_at_not_null NOT NULL,
+    due_at timestamp with time zone CONSTRAINT job_due_at_not_null NOT NULL,
+    created_at timestamp with time zone CONSTRAINT job_created_at_not_null NOT NULL,
+    updated_at timestamp with time zone CONSTRAINT job_updated_at_not_null NOT NULL,
+    start_by timestamp with time zone,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    cancel_at timestamp with time zone,
+    token bigint CONSTRAINT job_token_not_null NOT NULL,
+    lane integer CONSTRAINT job_lane_not_null NOT NULL,
+    tenant integer CONSTRAINT job_tenant_not_null NOT NULL,
+    priority smallint CONSTRAINT job_priority_not_null NOT NULL,
+    failures integer CONSTRAINT job_failures_not_null NOT NULL,
+    losses integer CONSTRAINT job_losses_not_null NOT NULL,
+    state text CONSTRAINT job_state_not_null NOT NULL,
+    args json CONSTRAINT job_args_not_null NOT NULL,
+    labels json,
+    options json,
+    limit_keys text[],
+    unique_key text,
+    idempotency_key text,
+    finished_at timestamp with time zone CONSTRAINT job_history_finished_at_not_null NOT NULL,
+    cause text CONSTRAINT job_history_cause_not_null NOT NULL,
+    ran boolean CONSTRAINT job_history_ran_not_null NOT NULL,
+    result json,
+    result_location text,
+    error json,
+    CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
+)
+PARTITION BY RANGE (finished_at);
+
+CREATE TABLE tidewheel.job_history_succeeded (
+    id uuid CONSTRAINT job_id_not_null NOT NULL,
+    schedule_id uuid,
+    worker uuid,
+    run_at timestamp with time zone CONSTRAINT job_run_at_not_null NOT NULL,
+    due_at timestamp with time zone CONSTRAINT job_due_at_not_null NOT NULL,
+    created_at timestamp with time zone CONSTRAINT job_created_at_not_null NOT NULL,
+    updated_at timestamp with time zone CONSTRAINT job_updated_at_not_null NOT NULL,
+    start_by timestamp with time zone,
+    started_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    cancel_at timestamp with time zone,
+    token bigint CONSTRAINT job_token_not_null NOT NULL,
+    lane integer CONSTRAINT job_lane_not_null NOT NULL,
+    tenant integer CONSTRAINT job_tenant_not_null NOT NULL,
+    priority smallint CONSTRAINT job_priority_not_null NOT NULL,
+    failures integer CONSTRAINT job_failures_not_null NOT NULL,
+    losses integer CONSTRAINT job_losses_not_null NOT NULL,
+    state text CONSTRAINT job_state_not_null NOT NULL,
+    args json CONSTRAINT job_args_not_null NOT NULL,
+    labels json,
+    options json,
+    limit_keys text[],
+    unique_key text,
+    idempotency_key text,
+    finished_at timestamp with time zone CONSTRAINT job_history_finished_at_not_null NOT NULL,
+    cause text CONSTRAINT job_history_cause_not_null NOT NULL,
+    ran boolean CONSTRAINT job_history_ran_not_null NOT NULL,
+    result json,
+    result_location text,
+    error json,
+    CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
+)
+PARTITION BY RANGE (finished_at);
+
+ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME tidewheel.lane_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE tidewheel.limit_key (
+    tenant integer NOT NULL,
+    key text NOT NULL,
+    most integer NOT NULL,
+    running integer DEFAULT 0 NOT NULL,
+    CONSTRAINT limit_key_most_check CHECK ((most > 0)),
+    CONSTRAINT limit_key_running_check CHECK ((running >= 0))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE tidewheel.meta (
+    one boolean DEFAULT true NOT NULL,
+    epoch bigint DEFAULT 1 NOT NULL,
+    lanes bigint DEFAULT 0 NOT NULL,
+    census_at timestamp with time zone DEFAULT '0001-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    CONSTRAINT meta_one_check CHECK (one)
+);
+
+CREATE TABLE tidewheel.migration (
+    number integer NOT NULL,
+    name text NOT NULL,
+    applied_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
+);
+
+CREATE TABLE tidewheel.rollup (
+    day date NOT NULL,
+    lane integer NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL
+);
+
+CREATE TABLE tidewheel.sweep (
+    scope text NOT NULL,
+    next_at timestamp with time zone NOT NULL,
+    pause interval NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.tally (
+    day date NOT NULL,
+    lane integer NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE tidewheel.tenant ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME tidewheel.tenant_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE tidewheel.worker (
+    id uuid NOT NULL,
+    name text NOT NULL,
+    queues text[] NOT NULL,
+    kinds text[],
+    offer json NOT NULL,
+    ttl interval NOT NULL,
+    alive boolean DEFAULT true NOT NULL,
+    beat bigint DEFAULT 0 NOT NULL,
+    registered_at timestamp with time zone NOT NULL,
+    beat_at timestamp with time zone NOT NULL,
+    lease_until timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    CONSTRAINT worker_check CHECK ((alive = (ended_at IS NULL)))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_other FOR VALUES IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped');
+
+ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
+
+ALTER TABLE ONLY tidewheel.duty
+    ADD CONSTRAINT duty_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY tidewheel.gate
+    ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
+
+ALTER TABLE ONLY tidewheel.gate
+    ADD CONSTRAINT gate_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.idempotency
+    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (tenant, key);
+
+ALTER TABLE ONLY tidewheel.job
+    ADD CONSTRAINT job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.lane
+    ADD CONSTRAINT lane_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.lane
+    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_key UNIQUE (tenant, queue, kind, needs, keyed);
+
+ALTER TABLE ONLY tidewheel.limit_key
+    ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);
+
+ALTER TABLE ONLY tidewheel.meta
+    ADD CONSTRAINT meta_pkey PRIMARY KEY (one);
+
+ALTER TABLE ONLY tidewheel.migration
+    ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY tidewheel.rollup
+    ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
+
+ALTER TABLE ONLY tidewheel.sweep
+    ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
+
+ALTER TABLE ONLY tidewheel.tenant
+    ADD CONSTRAINT tenant_name_key UNIQUE (name);
+
+ALTER TABLE ONLY tidewheel.tenant
+    ADD CONSTRAINT tenant_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.worker
+    ADD CONSTRAINT worker_pkey PRIMARY KEY (id);
+
+CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
+
+CREATE INDEX idempotency_created ON tidewheel.idempotency USING btree (created_at);
+
+CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
+
+CREATE INDEX job_due ON tidewheel.job USING btree (lane, priority, run_at, id) WHERE (state = 'queued'::text);
+
+CREATE INDEX job_history_id ON ONLY tidewheel.job_history USING btree (id);
+
+CREATE INDEX job_history_other_id_idx ON ONLY tidewheel.job_history_other USING btree (id);
+
+CREATE INDEX job_history_tenant ON ONLY tidewheel.job_history USING btree (tenant, id);
+
+CREATE INDEX job_history_other_tenant_id_idx ON ONLY tidewheel.job_history_other USING btree (tenant, id);
+
+CREATE INDEX job_history_succeeded_id_idx ON ONLY tidewheel.job_history_succeeded USING btree (id);
+
+CREATE INDEX job_history_succeeded_tenant_id_idx ON ONLY tidewheel.job_history_succeeded USING btree (tenant, id);
+
+CREATE INDEX job_limited ON tidewheel.job USING btree (tenant, waits_for, priority, run_at, id) WHERE (state = 'limited'::text);
+
+CREATE INDEX job_running ON tidewheel.job USING btree (worker) WHERE (state = 'running'::text);
+
+CREATE INDEX job_start_by ON tidewheel.job USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state <> 'running'::text));
+
+CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
+
+CREATE UNIQUE INDEX job_unique ON tidewheel.job USING btree (tenant, unique_key) WHERE (unique_key IS NOT NULL);
+
+CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
+
+ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
+
+ALTER INDEX tidewheel.job_history_tenant ATTACH PARTITION tidewheel.job_history_other_tenant_id_idx;
+
+ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_succeeded_id_idx;
+
+ALTER INDEX tidewheel.job_history_tenant ATTACH PARTITION tidewheel.job_history_succeeded_tenant_id_idx;
+
+ALTER TABLE ONLY tidewheel.lane
+    ADD CONSTRAINT lane_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.limit_key
+    ADD CONSTRAINT limit_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);

@@ -1,0 +1,111 @@
+"""Reading: one job, lists of jobs, attempts and counts."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.ids import make_id, time_of
+from tidewheel.model.job import Attempt, Job
+from tidewheel.model.states import State
+from tidewheel.store.base import Count, Counts, JobFilter, Page
+from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.parts import DIALECT, Part, tenant_id
+from tidewheel.store.records import JobRow, attempt_of, job_of
+
+SCAN = 20_000
+"""How many rows of each table a page may read before it answers short."""
+MAX_PAGE = 1000
+_WIDTH = len(JobRow._fields)
+_LAST = UUID(int=2**128 - 1)
+_FIRST = make_id(1, 0)
+"""Above the ids of the table's keel."""
+_SKEW = timedelta(days=1)
+
+
+class Searching(Part):
+    """See `store.base.SearchStore`."""
+
+    async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
+        job = await self._db.read(lambda connection: find_job(connection, job_id, tenant))
+        if job is None:
+            raise NotFound("job", job_id)
+        return job
+
+    async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
+        if not 1 <= limit <= MAX_PAGE:
+            raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+
+        async def look(connection: Connection) -> Page:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                return await _page(connection, where, limit, after)
+
+        return await self._db.read(look)
+
+    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
+        async def look(connection: Connection) -> list[Any] | None:
+            if await find_job(connection, job_id, tenant) is None:
+                return None
+            rows: list[Any] = await connection.fetch(SQL["attempts"], job_id, time_of(job_id))
+            return rows
+
+        rows = await self._db.read(look)
+        if rows is None:
+            raise NotFound("job", job_id)
+        return [attempt_of(row, DIALECT) for row in rows]
+
+    async def counts(self, *, tenant: str | None = None) -> Counts:
+        async def look(connection: Connection) -> Counts:
+            rows = await connection.fetch(SQL["counts"], tenant)
+            return Counts(await connection.fetchval(SQL["census_at"]), [_count(row) for row in rows])
+
+        return await self._db.read(look)
+
+
+async def find_job(connection: Connection, job_id: UUID, tenant: str | None) -> Job | None:
+    """Return a job from wherever it is; a job that ends between the looks is found by the second."""
+    row = await connection.fetchrow(SQL["get_active"], job_id, tenant)
+    if row is None:
+        row = await connection.fetchrow(SQL["get_finished"], job_id, tenant, time_of(job_id))
+    if row is None:
+        # Or one that was sent round again between them.
+        row = await connection.fetchrow(SQL["get_active"], job_id, tenant)
+    return None if row is None else job_of(row[:_WIDTH], DIALECT)
+
+
+async def _page(connection: Connection, where: JobFilter, limit: int, after: UUID | None) -> Page:
+    number = None
+    if where.tenant is not None:
+        number = await tenant_id(connection, where.tenant)
+        if number is None:
+            return Page([])
+    bounds = _bounds(where, after)
+    scope, own = ("all", []) if number is None else ("tenant", [number])
+    states = None if where.states is None else [state.value for state in where.states]
+    label = None if where.label is None else list(where.label)
+    filters = (states, where.kind, where.queue, where.schedule_id, label)
+    created = (where.created_from, where.created_before)
+    rows = await connection.fetch(SQL[f"list_{scope}"], *bounds, *filters, SCAN, limit, *created, *own)
+    edge = None
+    # Where nothing is left out, a full page needs no more of either table than was read.
+    if len(rows) < limit or any(value is not None for value in (*filters, *created)):
+        edge = await connection.fetchval(SQL[f"edge_{scope}"], *bounds, SCAN, *own)
+    # One table may have filled the page from beyond the place where the reading of the other stopped.
+    seen = [row for row in rows if edge is None or row["id"] >= edge]
+    return Page([job_of(row[:_WIDTH], DIALECT) for row in seen], seen[-1]["id"] if len(seen) == limit else edge)
+
+
+def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:
+    """Return the range of ids to read: an id carries about the time at which its job was made."""
+    below = after or _LAST
+    if where.created_before is not None:
+        below = min(below, _id_at(where.created_before + _SKEW))
+    return below, _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW)
+
+
+def _id_at(instant: datetime) -> UUID:
+    return make_id(int(instant.astimezone(UTC).timestamp() * 1000), 0)
+
+
+def _count(row: Any) -> Count:
+    return Count(row["tenant"], row["queue"], row["kind"], State(row["state"]), row["priority"], row["jobs"])

@@ -1,0 +1,41 @@
+"""Steering single jobs: cancel and redrive."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from tidewheel.errors import NotFound
+from tidewheel.model.checks import check_text
+from tidewheel.model.ids import time_of
+from tidewheel.model.job import Job
+from tidewheel.model.states import WAITING, Cause, State
+from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.searching import find_job
+
+
+class Steering(Part):
+    """See `store.base.JobStore`."""
+
+    async def cancel(self, job_id: UUID, *, tenant: str | None = None, reason: str = "") -> Job:
+        check_text("reason", reason, 1000)
+
+        async def cancel(connection: Connection) -> Job | None:
+            row = await connection.fetchrow(SQL["lock_job"], job_id, tenant)
+            if row is not None and row["state"] == State.RUNNING:
+                await connection.execute(SQL["ask_to_stop"], job_id, reason)
+            elif row is not None:
+                await finish(connection, WAITING, [Ending.waiting(job_id, Cause.CANCELLED, reason)])
+            return await find_job(connection, job_id, tenant)
+
+        job = await self._db.transaction(cancel)
+        if job is None:
+            raise NotFound("job", job_id)
+        return job
+
+    async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
+        ids = sorted(set(job_ids))
+        made = [time_of(job_id) for job_id in ids]
+        rows = await self._db.write(lambda connection: connection.fetch(SQL["redrive"], ids, made, tenant))
+        sent = {row["id"] for row in rows}
+        return [job_id for job_id in dict.fromkeys(job_ids) if job_id in sent]

@@ -1,0 +1,48 @@
+"""The whole store, put together from its parts."""
+
+from tidewheel.clock import Clock
+from tidewheel.model.submission import MAX_ARGS_BYTES
+from tidewheel.store.migrations import check_version
+from tidewheel.store.postgres.connection import SQL, Database, connect, one
+from tidewheel.store.postgres.flowing import Flowing
+from tidewheel.store.postgres.keeping import Keeping
+from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
+from tidewheel.store.postgres.parts import LaneBook, id_maker
+from tidewheel.store.postgres.searching import Searching
+from tidewheel.store.postgres.settling import Settling
+from tidewheel.store.postgres.steering import Steering
+from tidewheel.store.postgres.submitting import Submitting
+from tidewheel.store.postgres.working import Working
+
+
+class PostgresStore(Submitting, Steering, Working, Settling, Flowing, Searching, Keeping):
+    """See `store.base.Store`."""
+
+    def __init__(self, database: Database, epoch: int, max_args_bytes: int) -> None:
+        super().__init__(database, LaneBook(), id_maker(database))
+        self._epoch = epoch
+        self.max_args_bytes = max_args_bytes
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    async def close(self) -> None:
+        await self._db.close()
+
+
+async def open_store(
+    url: str, *, pool_size: int = 10, clock: Clock | None = None, max_args_bytes: int = MAX_ARGS_BYTES
+) -> PostgresStore:
+    """Open a migrated database, or say what is wrong with it."""
+    database = await connect(url, pool_size=pool_size, clock=clock)
+    try:
+        check_version(await database.read(version_of), len(MIGRATIONS))
+        row = await database.read(lambda connection: one(connection, SQL["meta"]))
+        database.learn_time(row["now"])
+        store = PostgresStore(database, row["epoch"], max_args_bytes)
+        await store.prepare_days()
+    except BaseException:
+        await database.close()
+        raise
+    return store

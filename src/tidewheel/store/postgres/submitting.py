@@ -1,0 +1,166 @@
+"""Submitting: jobs go in whole batches or not at all."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from tidewheel.errors import AlreadyActive, KeyReused
+from tidewheel.model.job import JobSpec, Submitted
+from tidewheel.model.states import WAITING, Cause, State
+from tidewheel.model.submission import Prepared, prepare_all
+from tidewheel.store.postgres.connection import SQL, Connection, Raced
+from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.parts import Part
+
+Slot = tuple[int, str]
+"""A tenant and a key of theirs."""
+
+
+class Submitting(Part):
+    """See `store.base.JobStore.submit`."""
+
+    max_args_bytes: int
+
+    async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
+        if not jobs:
+            return []
+        lanes = [job.lane for job in jobs]
+        if self._lanes.knows(lanes) and not any(job.idempotency_key or job.unique_key for job in jobs):
+            return await self._db.write(lambda connection: self._add_plain(connection, jobs))
+
+        async def add(connection: Connection) -> tuple[list[tuple[int, int]], list[Submitted]]:
+            numbers = await self._lanes.ids(connection, lanes)
+            return numbers, await _add_keyed(connection, jobs, numbers, [self._make_id() for _ in jobs])
+
+        numbers, answers = await self._db.transaction(add)
+        self._lanes.remember(lanes, numbers)
+        return answers
+
+    async def _add_plain(self, connection: Connection, jobs: list[Prepared]) -> list[Submitted]:
+        ids = [self._make_id() for _ in jobs]
+        numbers = await self._lanes.ids(connection, [job.lane for job in jobs])
+        await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, ids))
+        return [Submitted(job_id, created=True) for job_id in ids]
+
+
+async def _add_keyed(
+    connection: Connection, jobs: list[Prepared], numbers: list[tuple[int, int]], ids: list[UUID]
+) -> list[Submitted]:
+    """Add jobs of which some have an idempotency or unique key. An idempotency key seen before wins over everything."""
+    tenants = [tenant for _, tenant in numbers]
+    # Whoever sends the same request has the same unique key: behind the lock its idempotency key is seen, too.
+    await _lock_unique_keys(connection, jobs, tenants)
+    firsts, repeats = _by_key(jobs, tenants)
+    answers = await _answer_by_key(connection, jobs, firsts)
+    rest = [index for index in range(len(jobs)) if index not in answers and index not in repeats]
+    kept, replaced = await _answer_by_unique_key(connection, jobs, tenants, ids, rest)
+    added = [index for index in rest if index not in kept]
+    answers |= kept | {index: Submitted(ids[index], created=True) for index in added}
+    new = {slot: index for slot, index in firsts.items() if index in rest}
+    await _add_keys(connection, jobs, new, answers)
+    # Who is replaced within its own batch gives up its key before it gets it.
+    chosen = [replace(jobs[index], unique_key=None) if index in replaced else jobs[index] for index in added]
+    columns = _columns(chosen, [numbers[index] for index in added], [ids[index] for index in added])
+    if added and len(await connection.fetch(SQL["add_jobs"], *columns)) != len(added):
+        raise Raced("a unique key was taken by a job that went round again")
+    await finish(connection, WAITING, [Ending.waiting(ids[index], Cause.CANCELLED, "replaced") for index in replaced])
+    answers |= {index: Submitted(answers[first].job_id, created=False) for index, first in repeats.items()}
+    return [answers[index] for index in range(len(jobs))]
+
+
+def _by_key(jobs: list[Prepared], tenants: list[int]) -> tuple[dict[Slot, int], dict[int, int]]:
+    """Tell who is the first of the batch with each idempotency key, and for those who repeat one, whom they repeat."""
+    firsts: dict[Slot, int] = {}
+    repeats: dict[int, int] = {}
+    for index, job in enumerate(jobs):
+        if job.idempotency_key is not None:
+            first = firsts.setdefault((tenants[index], job.idempotency_key), index)
+            if jobs[first].fingerprint != job.fingerprint:
+                raise KeyReused(job.idempotency_key)
+            if first != index:
+                repeats[index] = first
+    return firsts, repeats
+
+
+async def _answer_by_key(connection: Connection, jobs: list[Prepared], firsts: dict[Slot, int]) -> dict[int, Submitted]:
+    """Answer for the idempotency keys that were seen before."""
+    answers: dict[int, Submitted] = {}
+    if firsts:
+        for tenant, key, fingerprint, job_id in await connection.fetch(SQL["find_keys"], *_names(firsts)):
+            index = firsts[tenant, key]
+            if fingerprint != jobs[index].fingerprint:
+                raise KeyReused(key)
+            answers[index] = Submitted(job_id, created=False)
+    return answers
+
+
+async def _add_keys(
+    connection: Connection, jobs: list[Prepared], new: dict[Slot, int], answers: dict[int, Submitted]
+) -> None:
+    """Keep the idempotency keys that are new, each with the job that it was answered with."""
+    if new:
+        prints = [jobs[index].fingerprint for index in new.values()]
+        answered = [answers[index].job_id for index in new.values()]
+        if len(await connection.fetch(SQL["add_keys"], *_names(new), prints, answered)) != len(new):
+            raise Raced("an idempotency key was taken meanwhile")
+
+
+async def _lock_unique_keys(connection: Connection, jobs: list[Prepared], tenants: list[int]) -> None:
+    slots = [(tenant, job.unique_key) for tenant, job in zip(tenants, jobs, strict=True) if job.unique_key is not None]
+    if slots:
+        await connection.execute(SQL["lock_unique_keys"], *_names(slots))
+
+
+def _names(slots: Collection[Slot]) -> tuple[list[int], list[str]]:
+    return [tenant for tenant, _ in slots], [key for _, key in slots]
+
+
+async def _answer_by_unique_key(
+    connection: Connection, jobs: list[Prepared], tenants: list[int], ids: list[UUID], rest: list[int]
+) -> tuple[dict[int, Submitted], list[int]]:
+    """Deal with the jobs that hold the unique keys asked for, and tell which of the batch replace one another."""
+    asked = [index for index in rest if jobs[index].unique_key is not None]
+    if not asked:
+        return {}, []
+    slots = [(tenants[index], str(jobs[index].unique_key)) for index in asked]
+    rows = await connection.fetch(SQL["lock_unique"], *_names(slots))
+    holders = {(row[1], row[2]): (row[0], row[3]) for row in rows}
+    answers: dict[int, Submitted] = {}
+    replaced: dict[UUID, Ending] = {}
+    for index, slot in zip(asked, slots, strict=True):
+        holder, state = holders.get(slot, (None, ""))
+        if holder is not None and jobs[index].unique == "keep":
+            answers[index] = Submitted(holder, created=False)
+            continue
+        if holder is not None:
+            if jobs[index].unique == "reject" or state not in WAITING:
+                raise AlreadyActive(holder, slot[1])
+            replaced[holder] = Ending.waiting(holder, Cause.CANCELLED, "replaced")
+        holders[slot] = (ids[index], State.QUEUED)
+    await finish(connection, WAITING, [ending for holder, ending in replaced.items() if holder not in ids])
+    return answers, [index for index in asked if ids[index] in replaced]
+
+
+def _columns(jobs: Sequence[Prepared], numbers: Sequence[tuple[int, int]], ids: list[UUID]) -> list[list[Any] | None]:
+    """Turn jobs into the arrays of `add_jobs`; what no job has is one NULL."""
+    lanes = [lane for lane, _ in numbers]
+    tenants = [tenant for _, tenant in numbers]
+    keys = ["\x1f".join(job.limit_keys) if job.limit_keys else None for job in jobs]
+    optional = (
+        [job.labels for job in jobs],
+        [job.options for job in jobs],
+        [job.run_at for job in jobs],
+        [job.delay for job in jobs],
+        [job.start_by for job in jobs],
+        keys,
+        [job.idempotency_key for job in jobs],
+        [job.unique_key for job in jobs],
+        [job.schedule_id for job in jobs],
+    )
+    sparse: list[list[Any] | None] = [
+        column if any(value is not None for value in column) else None for column in optional
+    ]
+    return [ids, lanes, tenants, [job.priority for job in jobs], [job.args for job in jobs], *sparse]

@@ -1,0 +1,99 @@
+"""Workers: registering, beating, ending, and taking back what dead ones had."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.model.checks import check_name
+from tidewheel.model.liveness import ExpiredWorker
+from tidewheel.model.outcome import MAX_LOSSES, Failure, LossRule, Outcome
+from tidewheel.model.resources import Offer
+from tidewheel.model.states import Cause
+from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
+from tidewheel.store.postgres.claiming import Claiming
+from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.ending import COUNTED, end_runs, locked_run
+
+_LOST = Failure(reason="lost", message="its worker died")
+
+
+class Working(Claiming):
+    """See `store.base.WorkerStore`."""
+
+    async def register(self, spec: WorkerSpec) -> Worker:
+        check_worker(spec)
+        offer = msgspec.json.encode(spec.offer).decode()
+        kinds = None if spec.kinds is None else list(spec.kinds)
+        values = (self._make_id(), spec.name, list(spec.queues), kinds, offer, spec.ttl)
+        row = await self._db.write(lambda connection: connection.fetchrow(SQL["register"], *values))
+        return _worker(row)
+
+    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
+        async def renew(connection: Connection) -> list[Beat]:
+            alive = await connection.fetch(SQL["beat"], list(worker_ids))
+            stops: dict[UUID, list[tuple[UUID, int]]] = {}
+            for row in await connection.fetch(SQL["cancelling"], [row["id"] for row in alive]):
+                stops.setdefault(row["worker"], []).append((row["id"], row["token"]))
+            return [Beat(row["id"], row["beat"], row["lease_until"], tuple(stops.get(row["id"], ()))) for row in alive]
+
+        return await self._db.write(renew)
+
+    async def deregister(self, worker_id: UUID) -> Reaped:
+        reaped = await self._end(worker_id, None, Cause.RELEASED)
+        return reaped or Reaped()
+
+    async def expired(self) -> list[ExpiredWorker]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["expired_workers"]))
+        return [ExpiredWorker(id=row["id"], beat=row["beat"], ttl=row["ttl"]) for row in rows]
+
+    async def reap(
+        self, worker_id: UUID, beat: int, *, max_losses: int = MAX_LOSSES, count: bool = True
+    ) -> Reaped | None:
+        return await self._end(worker_id, beat, Cause.LOST, LossRule(max_losses, count))
+
+    async def workers(self, *, alive: bool | None = None) -> list[Worker]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["workers"], alive))
+        return [_worker(row) for row in rows]
+
+    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
+        check_name("name", name)
+        row = await self._db.write(lambda connection: connection.fetchrow(SQL["take_duty"], name, holder, ttl))
+        return None if row is None else Duty(row["name"], row["holder"], row["until"], row["epoch"])
+
+    async def release_duty(self, name: str, holder: UUID) -> None:
+        await self._db.write(lambda connection: connection.execute(SQL["release_duty"], name, holder))
+
+    async def _end(self, worker_id: UUID, beat: int | None, cause: Cause, rule: LossRule = COUNTED) -> Reaped | None:
+        async def end(connection: Connection) -> Reaped | None:
+            if await connection.fetchval(SQL["end_worker"], worker_id, beat) is None:
+                return None
+            rows = await connection.fetch(SQL["lock_runs_of_worker"], worker_id)
+            error = _LOST if cause is Cause.LOST else None
+            runs = [locked_run(row) for row in rows]
+            ends = [(run, Outcome(run.job_id, run.token, cause, error=error)) for run in runs]
+            ended = await end_runs(connection, worker_id, ends, rule)
+            return Reaped(ended[cause], ended[Cause.QUARANTINED], ended[Cause.STOPPED])
+
+        reaped = await self._db.transaction(end)
+        self._forget(worker_id)
+        return reaped
+
+
+def _worker(row: Any) -> Worker:
+    return Worker(
+        id=row["id"],
+        name=row["name"],
+        queues=tuple(row["queues"]),
+        kinds=None if row["kinds"] is None else tuple(row["kinds"]),
+        offer=msgspec.json.decode(row["offer"], type=Offer),
+        ttl=row["ttl"],
+        alive=row["alive"],
+        beat=row["beat"],
+        registered_at=row["registered_at"],
+        beat_at=row["beat_at"],
+        lease_until=row["lease_until"],
+        ended_at=row["ended_at"],
+    )

@@ -1,0 +1,154 @@
+"""Builds the records that readers see from rows; both stores select the same columns in the same order."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tidewheel.model.job import Attempt, Job, Options
+from tidewheel.model.outcome import Failure
+from tidewheel.model.priority import Priority
+from tidewheel.model.resources import parse_needs_text
+from tidewheel.model.states import State
+
+_options = msgspec.json.Decoder(Options)
+_failure = msgspec.json.Decoder(Failure)
+_labels = msgspec.json.Decoder(dict[str, str])
+_json = msgspec.json.Decoder()
+_UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+
+class JobRow(NamedTuple):
+    """The columns of every statement that reads whole jobs, in this order."""
+
+    id: Any
+    tenant: str
+    queue: str
+    kind: str
+    needs: str
+    state: str
+    priority: int
+    args: str | None
+    labels: str | None
+    options: str | None
+    limit_keys: Any
+    unique_key: str | None
+    idempotency_key: str | None
+    schedule_id: Any
+    cancel_at: Any
+    gate: str
+    waits_for: str | None
+    token: int
+    failures: int
+    losses: int
+    created_at: Any
+    updated_at: Any
+    due_at: Any
+    run_at: Any
+    start_by: Any
+    started_at: Any
+    ended_at: Any
+    worker: Any
+    finished_at: Any
+    result: str | None
+    result_location: str | None
+    error: str | None
+
+
+class Dialect(NamedTuple):
+    """How a store's plain values become the model's: `None` never gets there."""
+
+    uuid: Callable[[Any], Any]
+    instant: Callable[[Any], Any]
+    keys: Callable[[Any], tuple[str, ...]]
+
+
+def job_of(row: Sequence[Any], dialect: Dialect) -> Job:
+    """Build the record of one job."""
+    values = JobRow._make(row)
+    options = Options() if values.options is None else _options.decode(values.options)
+    state = State(values.state)
+    return Job(
+        id=dialect.uuid(values.id),
+        tenant=values.tenant,
+        queue=values.queue,
+        kind=values.kind,
+        name=options.name,
+        description=options.description,
+        args=_value_of(values.args),
+        labels={} if values.labels is None else _labels.decode(values.labels),
+        priority=Priority(values.priority),
+        needs=parse_needs_text(values.needs),
+        retry=options.retry,
+        timeout=options.timeout,
+        limit_keys=_maybe(dialect.keys, values.limit_keys) or (),
+        unique_key=values.unique_key,
+        idempotency_key=values.idempotency_key,
+        schedule_id=_maybe(dialect.uuid, values.schedule_id),
+        recurrence=options.recurrence,
+        state=state,
+        cancelling=state is State.RUNNING and values.cancel_at is not None,
+        gate=values.gate,
+        waits_for=values.waits_for,
+        token=values.token,
+        failures=values.failures,
+        losses=values.losses,
+        result=_value_of(values.result),
+        result_location=values.result_location,
+        error=failure_of(values.error),
+        last_worker=_maybe(dialect.uuid, values.worker),
+        **_instants(values, dialect),
+    )
+
+
+def _instants(values: JobRow, dialect: Dialect) -> dict[str, Any]:
+    when = dialect.instant
+    return {
+        "created_at": when(values.created_at),
+        "updated_at": when(values.updated_at),
+        "due_at": when(values.due_at),
+        "run_at": when(values.run_at),
+        "start_by": _maybe(when, values.start_by),
+        "last_started_at": _maybe(when, values.started_at),
+        "last_ended_at": _maybe(when, values.ended_at),
+        "finished_at": _maybe(when, values.finished_at),
+    }
+
+
+def failure_of(text: str | None) -> Failure | None:
+    """Build the error of a job or attempt from its JSON text; one that cannot be read is shown as it is."""
+    try:
+        return None if text is None else _failure.decode(text)
+    except _UNREADABLE:
+        return Failure(reason="unreadable", message=text or "")
+
+
+def _value_of(text: str | None) -> Any:
+    """Decode stored JSON; what cannot be read is shown as it is, for one bad row must not hide a whole page."""
+    try:
+        return None if text is None else _json.decode(text)
+    except _UNREADABLE:
+        return text
+
+
+def failure_text(failure: Failure | None) -> str | None:
+    """Return the JSON text of an error."""
+    return None if failure is None else msgspec.json.encode(failure).decode()
+
+
+def attempt_of(row: Sequence[Any], dialect: Dialect) -> Attempt:
+    """Build an attempt from (job_id, token, worker, started_at, ended_at, cause, error)."""
+    job_id, token, worker, started_at, ended_at, cause, error = row
+    return Attempt(
+        job_id=dialect.uuid(job_id),
+        token=token,
+        worker_id=_maybe(dialect.uuid, worker),
+        started_at=_maybe(dialect.instant, started_at),
+        ended_at=dialect.instant(ended_at),
+        cause=cause,
+        error=failure_of(error),
+    )
+
+
+def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else convert(value)

@@ -1,0 +1,176 @@
+"""How runs and waiting jobs end: the one place that moves rows to history, back to the queue, and frees limit keys."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tidewheel.model.outcome import (
+    ATTEMPTS,
+    LOSSES,
+    Failure,
+    LossRule,
+    Outcome,
+    error_of,
+    judge,
+    unstorable,
+)
+from tidewheel.model.states import FINAL, Cause, State, move
+from tidewheel.store.records import failure_text
+from tidewheel.store.sqlite.lanes import pair_of
+from tidewheel.store.sqlite.limits import Key, count_running, let_go
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import json_text, micros, some, span
+
+COUNTED: Final = LossRule()
+
+
+class Held(msgspec.Struct, array_like=True, frozen=True):
+    """A run as the store has it."""
+
+    index: int
+    place: int
+    token: int
+    lane: int
+    priority: int
+    cancelling: int
+    cancel_reason: str | None
+    losses: int
+    limit_keys: tuple[str, ...] | None
+
+
+class Waiting(msgspec.Struct, array_like=True, frozen=True):
+    """A waiting job as the store has it."""
+
+    place: int
+    token: int
+    state: State
+    lane: int
+    priority: int
+    limit_keys: tuple[str, ...] | None
+
+
+class Ended(NamedTuple):
+    """A run, what is said of it, and the cause that counts."""
+
+    run: Held
+    outcome: Outcome
+    cause: Cause
+
+
+def end_runs(
+    session: Session, ends: Iterable[tuple[Held, Outcome]], now: int, rule: LossRule = COUNTED
+) -> Counter[Cause]:
+    """End runs as the transition table says, and return how many ended by which cause."""
+    returned: list[Ended] = []
+    final: list[Ended] = []
+    back: list[Ended] = []
+    for run, outcome in ends:
+        ended = Ended(run, outcome, _judge(run, outcome.cause, rule))
+        if ended.cause is Cause.RETURNED:
+            returned.append(ended)
+        else:
+            (final if move(State.RUNNING, ended.cause) in FINAL else back).append(ended)
+    _finish_returned(session, returned, now)
+    _finish(session, final, now)
+    _give_back(session, back, now, rule)
+    everyone = (*returned, *final, *back)
+    free_keys(session, [ended.run for ended in everyone], now)
+    return Counter([ended.cause for ended in everyone])
+
+
+def bury(session: Session, run: Held, why: str, now: int) -> None:
+    """End a run whose outcome cannot be stored."""
+    error = failure_text(unstorable(why))
+    row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, None, None, error, None)
+    _move_to_history(session, "finish", [row], Counter({(run.lane, State.DEAD): 1}), now)
+    free_keys(session, [run], now)
+
+
+def end_waiting(session: Session, jobs: Sequence[Waiting], cause: Cause, reason: str, now: int) -> int:
+    """End jobs that nobody runs, and return how many."""
+    error = failure_text(Failure(reason=cause.value, message=reason)) if reason else None
+    rows = [(job.place, job.token, job.state, move(job.state, cause), cause, None, None, error, None) for job in jobs]
+    counts = Counter((job.lane, move(job.state, cause)) for job in jobs)
+    _move_to_history(session, "finish", rows, counts, now)
+    session.lanes.mistrust(pair_of(job.lane, job.priority) for job in jobs if job.state is State.QUEUED)
+    let_go(session, _keys(session, jobs).keys(), now)
+    return len(jobs)
+
+
+def free_keys(session: Session, runs: Iterable[Held], now: int) -> None:
+    """Give back what ended runs held under limits, and let as many waiters go as there is room for."""
+    held = _keys(session, runs)
+    if held:
+        count_running(session, {key: -n for key, n in held.items()})
+        let_go(session, held.keys(), now)
+
+
+def _judge(run: Held, cause: Cause, rule: LossRule) -> Cause:
+    if cause is Cause.RETURNED:
+        return cause  # the common case, whatever else is so
+    return judge(cause, cancelling=bool(run.cancelling), losses=run.losses, rule=rule)
+
+
+def _finish_returned(session: Session, ends: list[Ended], now: int) -> None:
+    rows = [
+        (run.place, run.token, outcome.result, outcome.result_location, some(micros, outcome.started_at))
+        for run, outcome, _ in ends
+    ]
+    counts = Counter([(run.lane, State.SUCCEEDED) for run, _, _ in ends])
+    _move_to_history(session, "finish_returned", rows, counts, now)
+
+
+def _finish(session: Session, ends: list[Ended], now: int) -> None:
+    rows = []
+    counts: Counter[tuple[int, State]] = Counter()
+    for run, outcome, cause in ends:
+        state = move(State.RUNNING, cause)
+        counts[run.lane, state] += 1
+        error = failure_text(error_of(cause, outcome.error, run.cancel_reason))
+        told = (outcome.result, outcome.result_location, error, some(micros, outcome.started_at))
+        rows.append((run.place, run.token, State.RUNNING, state, cause, *told))
+    _move_to_history(session, "finish", rows, counts, now)
+
+
+def _move_to_history(
+    session: Session, statement: str, rows: list[Any], counts: Counter[tuple[int, State]], now: int
+) -> None:
+    if not rows:
+        return
+    ends = json_text(rows)
+    session.run(statement, ends=ends, now=now)
+    session.run("remove", ends=ends)
+    session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
+
+
+def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) -> None:
+    if not ends:
+        return
+    attempts = [
+        (run.place, run.token, some(micros, outcome.started_at), cause, failure_text(outcome.error))
+        for run, outcome, cause in ends
+        if cause in ATTEMPTS
+    ]
+    if attempts:
+        session.run("add_attempts", attempts=json_text(attempts), now=now)
+    back = [
+        (
+            run.place,
+            run.token,
+            span(outcome.delay),
+            int(cause is Cause.FAILED),
+            int(rule.counted and cause in LOSSES),
+            some(micros, outcome.started_at),
+        )
+        for run, outcome, cause in ends
+    ]
+    session.run("give_back", back=json_text(back), now=now)
+    for run, outcome, _ in ends:
+        session.lanes.mark(pair_of(run.lane, run.priority), now + max(0, span(outcome.delay)))
+
+
+def _keys(session: Session, jobs: Iterable[Held | Waiting]) -> Counter[Key]:
+    lanes = session.lanes.by_id
+    return Counter((lanes[job.lane].tenant, key) for job in jobs if job.limit_keys for key in job.limit_keys)

@@ -1,0 +1,67 @@
+"""Upkeep: expiry, dropping, the census and retention."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+import apsw
+import msgspec
+
+from tidewheel.model.states import Cause, State
+from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import json_text, span
+
+_DAY: Final = span(timedelta(days=1))
+_waiting: Final = msgspec.json.Decoder(list[Waiting]).decode
+_places: Final = msgspec.json.Decoder(list[int]).decode
+
+
+def expire(session: Session, limit: int) -> int:
+    """See `store.base.UpkeepStore.expire`."""
+    now = session.now
+    jobs = _waiting(session.value("overdue", now=now, limit=limit))
+    return end_waiting(session, jobs, Cause.EXPIRED, "its start deadline passed", now)
+
+
+def drop_gated(session: Session, limit: int) -> int:
+    """See `store.base.UpkeepStore.drop_gated`."""
+    jobs = _waiting(session.value("behind_drop_gates", limit=limit))
+    return end_waiting(session, jobs, Cause.DROPPED, "dropped by a gate", session.now)
+
+
+def count_active(connection: apsw.Connection) -> str:
+    """Count the active jobs by lane, state and priority, as JSON."""
+    return json_text(rows(connection, "count_active", {}))
+
+
+def keep_census(session: Session, counts: str, taken_at: int) -> None:
+    """Store what was counted beside the writer."""
+    session.run("clear_census")
+    session.run("add_census", counts=counts)
+    session.run("date_census", at=taken_at)
+
+
+def retire(session: Session, keep: Mapping[State, timedelta], limit: int) -> int:
+    """See `store.base.UpkeepStore.retire`."""
+    now = session.now
+    gone = 0
+    for state, age in keep.items():
+        gone += _retire_state(session, state, now - span(age), limit - gone)
+    session.run("put_off_keys", now=now, day=_DAY, limit=limit)
+    session.run("forget_keys", now=now, day=_DAY, limit=limit)
+    session.run("forget_workers", now=now, day=_DAY)
+    return gone
+
+
+def _retire_state(session: Session, state: State, until: int, limit: int) -> int:
+    places = session.value("too_old", state=state.value, until=until, limit=max(0, limit))
+    number = len(_places(places))
+    if number:
+        lanes = Counter({lane: -n for lane, n in session.rows("lanes_of_finished", places=places)})
+        session.run("remove_attempts", places=places)
+        session.run("remove_finished", places=places)
+        session.run("count_finished", counts=json_text([(lane, state, n) for lane, n in lanes.items()]))
+    return number

@@ -1,0 +1,22 @@
+-- name: meta
+SELECT epoch, lanes, census_at FROM meta
+
+-- name: lanes_changed
+UPDATE meta SET lanes = lanes + 1
+
+-- name: tenants
+SELECT id, name, weight FROM tenant
+
+-- name: lanes
+SELECT id, tenant, queue, kind, needs, keyed, gate FROM lane
+
+-- name: gates
+SELECT id, mode, kind, queue, tenant, reason, author, created_at FROM gate ORDER BY created_at, id
+
+-- name: add_tenant
+INSERT INTO tenant (name) VALUES (:name) RETURNING id
+
+-- name: add_lane
+INSERT INTO lane (tenant, queue, kind, needs, keyed, gate)
+VALUES (:tenant, :queue, :kind, :needs, :keyed, :gate)
+RETURNING id

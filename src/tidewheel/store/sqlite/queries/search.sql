@@ -1,0 +1,111 @@
+-- name: get
+SELECT * FROM active_job WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
+UNION ALL
+SELECT * FROM finished_job WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
+
+-- name: attempts
+-- The last attempt stands in history, if the end of the job was the end of a run.
+SELECT job_id, token, worker, started_at, ended_at, cause, error FROM attempt WHERE job_id = :id
+UNION ALL
+SELECT id, token, worker, started_at, ended_at, cause, error
+  FROM job_history
+ WHERE id = :id AND ran
+ ORDER BY token
+
+-- name: tenant_of
+SELECT tenant.id FROM tenant WHERE name = :tenant
+
+-- name: edge
+-- The id down to which `:scan` jobs lie after `:after`, or NULL if there are fewer: how far one page looks.
+SELECT id FROM (
+       SELECT id FROM (SELECT id FROM job WHERE id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       UNION ALL
+       SELECT id FROM (SELECT id FROM job_history WHERE id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       )
+ ORDER BY id DESC
+ LIMIT 1 OFFSET :scan - 1
+
+-- name: edge_of_tenant
+SELECT id FROM (
+       SELECT id FROM (SELECT id FROM job WHERE tenant = :tenant AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       UNION ALL
+       SELECT id FROM (SELECT id FROM job_history WHERE tenant = :tenant AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       )
+ ORDER BY id DESC
+ LIMIT 1 OFFSET :scan - 1
+
+-- name: find
+-- Both tables in one statement, so that no job is missed or doubled while it moves from one to the other.
+SELECT * FROM (
+       SELECT * FROM active_job
+        WHERE id < :after AND id >= :floor
+          AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+          AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+          AND (:schedule IS NULL OR schedule_id = :schedule)
+          AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
+        ORDER BY id DESC
+        LIMIT :limit)
+UNION ALL
+SELECT * FROM (
+       SELECT * FROM finished_job
+        WHERE id < :after AND id >= :floor
+          AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+          AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+          AND (:schedule IS NULL OR schedule_id = :schedule)
+          AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
+        ORDER BY id DESC
+        LIMIT :limit)
+ ORDER BY id DESC
+ LIMIT :limit
+
+-- name: find_of_tenant
+SELECT * FROM (
+       SELECT * FROM active_job
+        WHERE tenant_id = :tenant AND id < :after AND id >= :floor
+          AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+          AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+          AND (:schedule IS NULL OR schedule_id = :schedule)
+          AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
+        ORDER BY id DESC
+        LIMIT :limit)
+UNION ALL
+SELECT * FROM (
+       SELECT * FROM finished_job
+        WHERE tenant_id = :tenant AND id < :after AND id >= :floor
+          AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+          AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+          AND (:schedule IS NULL OR schedule_id = :schedule)
+          AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
+        ORDER BY id DESC
+        LIMIT :limit)
+ ORDER BY id DESC
+ LIMIT :limit
+
+-- name: find_few
+-- For one state of those that are few: its index leads straight to them, however many succeeded in between.
+SELECT * FROM finished_job
+ WHERE state = :state AND state <> 'succeeded' AND (:tenant IS NULL OR tenant_id = :tenant) AND id < :after
+   AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+   AND (:schedule IS NULL OR schedule_id = :schedule)
+   AND (:label IS NULL OR labels ->> :label = :text)
+   AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
+ ORDER BY id DESC
+ LIMIT :limit
+
+-- name: counts
+SELECT tenant.name, lane.queue, lane.kind, counted.state, counted.priority, sum(counted.jobs)
+  FROM (
+       SELECT lane, state, priority, jobs FROM census
+       UNION ALL
+       SELECT lane, state, NULL, jobs FROM rollup
+       ) AS counted
+  JOIN lane ON lane.id = counted.lane
+  JOIN tenant ON tenant.id = lane.tenant
+ WHERE :tenant IS NULL OR tenant.name = :tenant
+ GROUP BY 1, 2, 3, 4, 5
+HAVING sum(counted.jobs) > 0
+ ORDER BY 1, 2, 3, 4, 5

@@ -1,0 +1,82 @@
+-- name: runs_named
+-- Those of the named runs that are still this worker's; `key` is the place in the list that was given.
+SELECT json_group_array(json_array(
+       named.key, job.rowid, job.token, job.lane, job.priority, job.cancel_at IS NOT NULL, job.cancel_reason, job.losses,
+       json(job.limit_keys)))
+  FROM json_each(:jobs) AS named
+ CROSS JOIN job ON job.id = unhex(named.value)
+ WHERE +job.state = 'running' AND +job.worker = :worker
+
+-- name: runs_of_worker
+SELECT json_group_array(json_array(
+       0, rowid, token, lane, priority, cancel_at IS NOT NULL, cancel_reason, losses, json(limit_keys)))
+  FROM (SELECT rowid, * FROM job WHERE state = 'running' AND worker = :worker ORDER BY id)
+
+-- name: finish_returned
+-- The common end in short: copies runs that returned to history; `remove` deletes what was copied.
+INSERT INTO job_history (
+       id, lane, tenant, priority, state, run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
+       cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
+       updated_at, started_at, ended_at, finished_at, cause, ran, result, result_location)
+SELECT job.id, lane, tenant, priority, 'succeeded', run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
+       cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
+       :now, coalesce(ended.value ->> 4, started_at), :now, :now, 'returned', 1, ended.value ->> 2, ended.value ->> 3
+  FROM json_each(:ends) AS ended
+ CROSS JOIN job ON job.rowid = ended.value ->> 0
+ WHERE +job.state = 'running' AND job.token = ended.value ->> 1
+
+-- name: finish
+-- Copies jobs to history. Each names the state and token it is believed to have; `remove` deletes what was copied.
+INSERT INTO job_history (
+       id, lane, tenant, priority, state, run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
+       cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
+       updated_at, started_at, ended_at, finished_at, cause, ran, result, result_location, error)
+SELECT job.id, lane, tenant, priority, ended.value ->> 3, run_at, due_at, start_by, token,
+       failures + (ended.value ->> 4 IN ('gave_up', 'unstorable')), losses + (ended.value ->> 4 = 'quarantined'),
+       worker, cancel_at, cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options,
+       created_at, :now, coalesce(ended.value ->> 8, started_at),
+       CASE WHEN job.state = 'running' THEN :now ELSE ended_at END, :now, ended.value ->> 4, job.state = 'running',
+       ended.value ->> 5, ended.value ->> 6, ended.value ->> 7
+  FROM json_each(:ends) AS ended
+ CROSS JOIN job ON job.rowid = ended.value ->> 0
+ WHERE job.token = ended.value ->> 1 AND +job.state = ended.value ->> 2
+
+-- name: remove
+DELETE FROM job WHERE rowid IN (SELECT value ->> 0 FROM json_each(:ends))
+
+-- name: give_back
+-- Returns runs to the queue, never due before now.
+UPDATE job
+   SET state = 'queued', run_at = :now + max(0, back.delay), failures = job.failures + back.failures,
+       losses = job.losses + back.losses, started_at = coalesce(back.started_at, job.started_at), ended_at = :now,
+       updated_at = :now
+  FROM (
+       SELECT value ->> 0 AS place, value ->> 1 AS token, value ->> 2 AS delay, value ->> 3 AS failures,
+              value ->> 4 AS losses, value ->> 5 AS started_at
+         FROM json_each(:back)
+       ) AS back
+ WHERE job.rowid = back.place AND +job.state = 'running' AND job.token = back.token
+
+-- name: add_attempts
+-- While the runs are still running: the row says who and since when.
+INSERT INTO attempt (job_id, token, worker, started_at, ended_at, cause, error)
+SELECT job.id, job.token, job.worker, coalesce(ended.value ->> 2, job.started_at), :now, ended.value ->> 3, ended.value ->> 4
+  FROM json_each(:attempts) AS ended
+ CROSS JOIN job ON job.rowid = ended.value ->> 0
+ WHERE +job.state = 'running' AND job.token = ended.value ->> 1
+
+-- name: find_ended
+-- What became of runs that are no longer this worker's: the cause that ended them, wherever that stands.
+SELECT json_group_array(coalesce(
+       (SELECT cause FROM job_history
+         WHERE id = unhex(named.value ->> 0) AND token = named.value ->> 1 AND worker = :worker),
+       (SELECT cause FROM attempt
+         WHERE job_id = unhex(named.value ->> 0) AND token = named.value ->> 1 AND worker = :worker),
+       (SELECT 'queued' FROM job
+         WHERE id = unhex(named.value ->> 0) AND token = named.value ->> 1 AND +worker = :worker AND +state <> 'running')))
+  FROM json_each(:runs) AS named
+
+-- name: count_finished
+INSERT INTO rollup (lane, state, jobs)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:counts) WHERE true
+ON CONFLICT (lane, state) DO UPDATE SET jobs = jobs + excluded.jobs

@@ -1,0 +1,113 @@
+"""Searching: single jobs, lists over active and finished ones, attempts and numbers."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import apsw
+
+from tidewheel.errors import NotFound
+from tidewheel.model.checks import check_name
+from tidewheel.model.ids import make_id
+from tidewheel.model.job import Attempt, Job
+from tidewheel.model.states import FINAL, State
+from tidewheel.store.base import Count, Counts, JobFilter, Page
+from tidewheel.store.records import attempt_of, job_of
+from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
+
+SCAN: Final = 5_000
+"""How many jobs one page looks at before it is given up as short."""
+MAX_PAGE: Final = 1000
+_LAST: Final = b"\xff" * 16
+_FIRST: Final = b""
+_SKEW: Final = timedelta(days=1)
+_FEW: Final = frozenset(FINAL) - {State.SUCCEEDED}
+
+
+def get(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> Job:
+    """See `store.base.SearchStore.get`."""
+    found = rows(connection, "get", {"id": job_id.bytes, "tenant": tenant})
+    if not found:
+        raise NotFound("job", job_id)
+    return _job(found[0])
+
+
+def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> list[Attempt]:
+    """See `store.base.SearchStore.attempts`."""
+    get(connection, job_id, tenant)
+    return [attempt_of(row, DIALECT) for row in rows(connection, "attempts", {"id": job_id.bytes})]
+
+
+def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID | None) -> Page:
+    """See `store.base.SearchStore.find`."""
+    values = _values(where, limit, after)
+    if where.tenant is not None:
+        values["tenant"] = value(connection, "tenant_of", {"tenant": where.tenant})
+        if values["tenant"] is None:
+            return Page([])
+    if where.states and where.states <= _FEW:
+        return _find_few(connection, where.states, values)
+    of_tenant = "" if where.tenant is None else "_of_tenant"
+    edge = value(connection, f"edge{of_tenant}", values)
+    values["floor"] = max(values["floor"], edge or _FIRST)
+    jobs = [_job(row) for row in rows(connection, f"find{of_tenant}", values)]
+    if len(jobs) == limit:
+        return Page(jobs, jobs[-1].id)
+    return Page(jobs, some(DIALECT.uuid, edge))
+
+
+def counts(connection: apsw.Connection, tenant: str | None) -> Counts:
+    """See `store.base.SearchStore.counts`."""
+    ((_, _, census_at),) = rows(connection, "meta", {})
+    found = rows(connection, "counts", {"tenant": tenant})
+    return Counts(instant(census_at), [_count(row) for row in found])
+
+
+def _find_few(connection: apsw.Connection, states: frozenset[State], values: dict[str, Any]) -> Page:
+    """Find states that are few by their own index, and merge."""
+    found: list[Any] = []
+    for state in states:
+        found += rows(connection, "find_few", {**values, "state": state.value})
+    found.sort(key=lambda row: bytes(row[0]), reverse=True)
+    jobs = [_job(row) for row in found[: values["limit"]]]
+    return Page(jobs, jobs[-1].id if len(jobs) == values["limit"] else None)
+
+
+def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:
+    label, text = where.label or (None, None)
+    if label is not None:
+        check_name("label", label)
+    below = _LAST if after is None else after.bytes
+    if where.created_before is not None:
+        below = min(below, _id_at(where.created_before + _SKEW))
+    return {
+        "tenant": None,
+        "after": below,
+        "floor": _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW),
+        "scan": SCAN,
+        "states": None if where.states is None else json_text(sorted(where.states)),
+        "kind": where.kind,
+        "queue": where.queue,
+        "schedule": None if where.schedule_id is None else where.schedule_id.bytes,
+        "label": label,
+        "text": text,
+        "since": some(micros, where.created_from),
+        "before": some(micros, where.created_before),
+        "limit": limit,
+    }
+
+
+def _count(row: Sequence[Any]) -> Count:
+    tenant, queue, kind, state, priority, jobs = row
+    return Count(tenant, queue, kind, State(state), priority, jobs)
+
+
+def _id_at(instant: datetime) -> bytes:
+    """Return the first id of an instant; ids carry about the time at which their jobs were made."""
+    return make_id(max(0, micros(instant) // 1000), 0).bytes
+
+
+def _job(row: Sequence[Any]) -> Job:
+    return job_of(row[:-1], DIALECT)

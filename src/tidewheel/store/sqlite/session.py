@@ -1,0 +1,55 @@
+"""What the writer thread works with: the connection inside a transaction, the time, and what it remembers."""
+
+from typing import Any
+
+import apsw
+
+from tidewheel.clock import Clock
+from tidewheel.model.ids import IdMaker
+from tidewheel.model.order import Turns
+from tidewheel.store.sqlite.connection import SQL, rows, value
+from tidewheel.store.sqlite.lanes import Lanes
+from tidewheel.store.sqlite.values import micros
+
+
+class Session:
+    """Handed to every piece of work. Used by the writer thread alone."""
+
+    def __init__(self, connection: apsw.Connection, clock: Clock, make_id: IdMaker) -> None:
+        self.connection = connection
+        self.make_id = make_id
+        self.lanes = Lanes()
+        self.turns = dict[bytes, Turns]()
+        self._clock = clock
+        self._seen_version = -1
+
+    @property
+    def now(self) -> int:
+        """The time, in microseconds; a piece of work asks once."""
+        return micros(self._clock.now())
+
+    def begin(self) -> None:
+        """Notice at the start of a transaction what other processes changed."""
+        version = self.connection.execute("PRAGMA data_version").get
+        if version != self._seen_version:
+            self._seen_version = version
+            self.lanes.doubt()
+        self.lanes.catch_up(self.connection)
+
+    def forget(self) -> None:
+        """Drop all that was remembered, for a piece of work was undone; the next one begins with what is stored."""
+        self.lanes.forget()
+        if self.connection.in_transaction:
+            self.lanes.catch_up(self.connection)
+
+    def run(self, name: str, /, **values: Any) -> None:
+        """Run a named statement for its effect."""
+        self.connection.execute(SQL[name], values)
+
+    def value(self, name: str, /, **values: Any) -> Any:
+        """Run a named statement that answers with one value."""
+        return value(self.connection, name, values)
+
+    def rows(self, name: str, /, **values: Any) -> list[Any]:
+        """Run a named statement and return its rows."""
+        return rows(self.connection, name, values)

@@ -1,0 +1,69 @@
+"""Steering single jobs: cancel and redrive."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import NotFound
+from tidewheel.model.checks import check_text
+from tidewheel.model.job import Job
+from tidewheel.model.states import WAITING, Cause
+from tidewheel.store.records import job_of
+from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.lanes import pair_of
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import DIALECT, id_of, json_text
+
+MAX_REASON: Final = 1000
+
+_active: Final = msgspec.json.Decoder(Waiting).decode
+
+
+def check_reason(reason: str) -> None:
+    """Refuse reasons that cannot be stored."""
+    check_text("reason", reason, MAX_REASON)
+
+
+def cancel(session: Session, job_id: UUID, tenant: str | None, reason: str) -> Job:
+    """See `store.base.JobStore.cancel`."""
+    now = session.now
+    found = session.value("find_active", id=job_id.bytes, tenant=tenant)
+    if found is not None:
+        job = _active(found)
+        if job.state in WAITING:
+            end_waiting(session, [job], Cause.CANCELLED, reason, now)
+        else:
+            session.run("ask_to_stop", place=job.place, reason=reason, now=now)
+    rows = session.rows("get", id=job_id.bytes, tenant=tenant)
+    if not rows:
+        raise NotFound("job", job_id)
+    return job_of(rows[0][:-1], DIALECT)
+
+
+def redrive(session: Session, job_ids: Sequence[UUID], tenant: str | None) -> list[UUID]:
+    """See `store.base.JobStore.redrive`."""
+    now = session.now
+    sent: dict[UUID, int] = {}
+    unique: set[tuple[int, str]] = set()
+    counts: Counter[tuple[int, str]] = Counter()
+    pairs = set()
+    jobs = json_text(list(dict.fromkeys(job_ids)))
+    for place, stored, number, key, lane, priority, state in session.rows("redrivable", jobs=jobs, tenant=tenant):
+        if key is not None and (number, key) in unique:
+            continue
+        unique.add((number, key))
+        sent[id_of(stored)] = place
+        counts[lane, state] -= 1
+        pairs.add(pair_of(lane, priority))
+    if sent:
+        places = json_text(list(sent.values()))
+        session.run("keep_last_attempts", places=places)
+        session.run("redrive", places=places, now=now)
+        session.run("remove_finished", places=places)
+        session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
+        for pair in pairs:
+            session.lanes.mark(pair, now)
+    return [job_id for job_id in dict.fromkeys(job_ids) if job_id in sent]

@@ -1,0 +1,224 @@
+"""The whole store: writes go to the one writer, reads to the readers."""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+import apsw
+
+from tidewheel.clock import Clock, SystemClock
+from tidewheel.errors import Invalid, Unavailable
+from tidewheel.model.checks import check_name
+from tidewheel.model.gate import Gate, GateSpec, check_gate
+from tidewheel.model.ids import IdMaker
+from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
+from tidewheel.model.limit import Limit, check_limit
+from tidewheel.model.liveness import ExpiredWorker
+from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.states import Cause, State
+from tidewheel.model.submission import MAX_ARGS_BYTES, prepare_all
+from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
+from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
+from tidewheel.store.sqlite import claiming, flowing, keeping, searching, settling, steering, submitting, working
+from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.forking import guard
+from tidewheel.store.sqlite.migrate import open_migrated
+from tidewheel.store.sqlite.reader import Readers
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import micros
+from tidewheel.store.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """See `store.base.Store`."""
+
+    def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
+        self._epoch: int = rows(connection, "meta", {})[0][0]
+        self.max_args_bytes = max_args_bytes
+        self._path = path
+        self._clock = clock
+        self._connection = connection
+        make_id = IdMaker(lambda: micros(clock.now()) // 1000, random.SystemRandom())
+        self._writer = Writer(path, Session(connection, clock, make_id))
+        self._readers = Readers(path)
+        self._forked = False
+        guard(self)
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    @property
+    def commits(self) -> int:
+        """How many transactions were committed since the store was opened."""
+        return self._writer.commits
+
+    async def close(self) -> None:
+        if not self._forked:
+            await asyncio.to_thread(self._close)
+
+    def abandon(self) -> list[apsw.Connection]:
+        """Refuse all use in a process that was forked off."""
+        self._forked = True
+        return [self._connection, *self._readers.connections]
+
+    def _close(self) -> None:
+        # The writer's connection goes last: it then copies the log into the file and removes it.
+        self._readers.close()
+        self._writer.close()
+
+    def _write(self, work: Callable[[Session], T]) -> "asyncio.Future[T]":
+        self._check_process()
+        return self._writer.run(work)
+
+    async def _read(self, look: Callable[[apsw.Connection], T]) -> T:
+        self._check_process()
+        return await self._readers.run(look)
+
+    def _check_process(self) -> None:
+        if self._forked:
+            raise Unavailable(f"{self._path} was opened before this process was forked off: open it anew")
+
+    # Jobs
+
+    async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
+        return await self._write(lambda session: submitting.submit(session, jobs)) if jobs else []
+
+    async def cancel(self, job_id: UUID, *, tenant: str | None = None, reason: str = "") -> Job:
+        steering.check_reason(reason)
+        return await self._write(lambda session: steering.cancel(session, job_id, tenant, reason))
+
+    async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
+        return await self._write(lambda session: steering.redrive(session, job_ids, tenant))
+
+    # Runs
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        if request.limit < 1:
+            raise Invalid("limit", f"must be at least 1, not {request.limit}")
+        return await self._write(lambda session: claiming.claim(session, request))
+
+    async def settle(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> list[Verdict]:
+        settling.check_reportable(outcomes)
+        if not outcomes:
+            return []
+        flaws = flaws_of(outcomes)  # here, since the writer has other things to do
+        return await self._write(lambda session: settling.settle(session, worker_id, outcomes, flaws))
+
+    async def owned(self, worker_id: UUID) -> list[Run]:
+        return await self._write(lambda session: claiming.owned(session, worker_id))
+
+    # Workers
+
+    async def register(self, spec: WorkerSpec) -> Worker:
+        check_worker(spec)
+        return await self._write(lambda session: working.register(session, spec))
+
+    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
+        return await self._write(lambda session: working.beat(session, worker_ids))
+
+    async def deregister(self, worker_id: UUID) -> Reaped:
+        ended = await self._write(lambda session: working.end_worker(session, worker_id, Cause.RELEASED))
+        return ended or Reaped()
+
+    async def expired(self) -> list[ExpiredWorker]:
+        return await self._read(lambda connection: working.expired(connection, micros(self._clock.now())))
+
+    async def reap(
+        self, worker_id: UUID, beat: int, *, max_losses: int = MAX_LOSSES, count: bool = True
+    ) -> Reaped | None:
+        rule = LossRule(max_losses, count)
+        return await self._write(lambda session: working.end_worker(session, worker_id, Cause.LOST, beat, rule))
+
+    async def workers(self, *, alive: bool | None = None) -> list[Worker]:
+        return await self._read(partial(working.workers, alive=alive))
+
+    # Flow
+
+    async def close_gate(self, spec: GateSpec) -> Gate:
+        check_gate(spec)
+        return await self._write(lambda session: flowing.close_gate(session, spec))
+
+    async def open_gate(self, gate_id: UUID) -> None:
+        await self._write(lambda session: flowing.open_gate(session, gate_id))
+
+    async def gates(self) -> list[Gate]:
+        return await self._read(flowing.gates)
+
+    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
+        check_limit(key, most)
+        check_name("tenant", tenant)
+        return await self._write(lambda session: flowing.set_limit(session, key, most, tenant))
+
+    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
+        await self._write(lambda session: flowing.remove_limit(session, key, tenant))
+
+    async def limits(self, *, tenant: str | None = None) -> list[Limit]:
+        return await self._read(lambda connection: flowing.limits(connection, tenant))
+
+    async def repair_limits(self) -> int:
+        return await self._write(flowing.repair_limits)
+
+    # Search
+
+    async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
+        return await self._read(lambda connection: searching.get(connection, job_id, tenant))
+
+    async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
+        if not 1 <= limit <= searching.MAX_PAGE:
+            raise Invalid("limit", f"must be between 1 and {searching.MAX_PAGE}, not {limit}")
+        return await self._read(lambda connection: searching.find(connection, where, limit, after))
+
+    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
+        return await self._read(lambda connection: searching.attempts(connection, job_id, tenant))
+
+    async def counts(self, *, tenant: str | None = None) -> Counts:
+        return await self._read(lambda connection: searching.counts(connection, tenant))
+
+    # Upkeep
+
+    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
+        check_name("name", name)
+        return await self._write(lambda session: working.take_duty(session, name, holder, ttl))
+
+    async def release_duty(self, name: str, holder: UUID) -> None:
+        await self._write(lambda session: working.release_duty(session, name, holder))
+
+    async def expire(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: keeping.expire(session, limit))
+
+    async def drop_gated(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: keeping.drop_gated(session, limit))
+
+    async def take_census(self) -> None:
+        # Counting takes long in a large store, and the writer has other things to do.
+        taken_at = micros(self._clock.now())
+        counts = await self._read(keeping.count_active)
+        await self._write(lambda session: keeping.keep_census(session, counts, taken_at))
+
+    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
+        return await self._write(lambda session: keeping.retire(session, keep, limit))
+
+    async def prepare_days(self, *, ahead: int = 7) -> int:
+        del ahead
+        return 0
+
+
+async def open_store(
+    path: Path | str, clock: Clock | None = None, *, create: bool = True, max_args_bytes: int = MAX_ARGS_BYTES
+) -> SqliteStore:
+    """Open the file of a store, making it or bringing it up to date as needed, or say what is wrong with it."""
+
+    def open_file() -> SqliteStore:
+        place = Path(path).absolute()
+        return SqliteStore(place, open_migrated(place, create=create), clock or SystemClock(), max_args_bytes)
+
+    return await asyncio.to_thread(open_file)

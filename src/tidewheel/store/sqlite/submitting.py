@@ -1,0 +1,108 @@
+"""Submitting: jobs go in whole batches or not at all."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import AlreadyActive, KeyReused
+from tidewheel.model.job import Submitted
+from tidewheel.model.states import WAITING, Cause
+from tidewheel.model.submission import Prepared
+from tidewheel.store.lanes import Lane
+from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.lanes import pair_of
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import id_of, json_text, micros, some, span
+
+KEY_KEPT: Final = span(timedelta(days=1))
+
+_waiting: Final = msgspec.json.Decoder(Waiting).decode
+
+
+def submit(session: Session, jobs: Sequence[Prepared]) -> list[Submitted]:
+    """See `store.base.JobStore.submit`."""
+    batch = Batch(session, session.now)
+    answers = [batch.add(job) for job in jobs]
+    batch.write()
+    return answers
+
+
+class Batch:
+    """Jobs on their way into the store. Plain ones are gathered; one with a key first writes what was gathered."""
+
+    def __init__(self, session: Session, now: int) -> None:
+        self._session = session
+        self._now = now
+        self._lanes = session.lanes
+        self._rows: list[Any] = []
+        self._plain = True
+
+    def add(self, job: Prepared) -> Submitted:
+        """Take a job in, or find the one that stands for it."""
+        lane = self._lanes.intern(self._session.connection, job.lane)
+        if job.idempotency_key is not None and (known := self._known(job, lane)) is not None:
+            return Submitted(known, created=False)
+        active = None if job.unique_key is None else self._active(job, lane)
+        job_id = active or self._session.make_id()
+        if job.idempotency_key is not None:
+            self._keep_key(job, lane, job_id)
+        if active is None:
+            self._gather(job, lane, job_id)
+        return Submitted(job_id, created=active is None)
+
+    def write(self) -> None:
+        """Write what was gathered."""
+        if self._rows:
+            statement = "add_plain_jobs" if self._plain else "add_jobs"
+            self._session.run(statement, jobs=json_text(self._rows), now=self._now)
+            self._rows, self._plain = [], True
+
+    def _gather(self, job: Prepared, lane: Lane, job_id: UUID) -> None:
+        due_at = self._now if job.delay is None else self._now + span(job.delay)
+        due_at = due_at if job.run_at is None else micros(job.run_at)
+        self._lanes.mark(pair_of(lane.id, job.priority), max(due_at, self._now))
+        row: tuple[Any, ...] = (job_id, lane.id, lane.tenant, job.priority, job.args, job.labels, job.options)
+        others = (job.start_by, job.idempotency_key, job.unique_key, job.schedule_id, *job.limit_keys)
+        if due_at != self._now or any(others):
+            self._plain = False
+            keys = json_text(job.limit_keys) if job.limit_keys else None
+            named = (keys, job.idempotency_key, job.unique_key, job.schedule_id)
+            row = (*row, due_at, some(micros, job.start_by), *named)
+        self._rows.append(row)
+
+    def _known(self, job: Prepared, lane: Lane) -> UUID | None:
+        """Return the job that came with the same idempotency key before."""
+        found = self._session.rows("find_key", tenant=lane.tenant, key=job.idempotency_key)
+        if not found:
+            return None
+        fingerprint, job_id = found[0]
+        if fingerprint != job.fingerprint:
+            raise KeyReused(str(job.idempotency_key))
+        return id_of(job_id)
+
+    def _keep_key(self, job: Prepared, lane: Lane, job_id: UUID) -> None:
+        self._session.run(
+            "add_key",
+            tenant=lane.tenant,
+            key=job.idempotency_key,
+            fingerprint=job.fingerprint,
+            job=job_id.bytes,
+            check_at=self._now + KEY_KEPT,
+        )
+
+    def _active(self, job: Prepared, lane: Lane) -> UUID | None:
+        """Return the active job with the same unique key, if it is to be kept; make way if it is to be replaced."""
+        self.write()
+        found = self._session.rows("find_unique", tenant=lane.tenant, key=job.unique_key)
+        if not found:
+            return None
+        job_id, row = id_of(found[0][0]), _waiting(found[0][1])
+        if job.unique == "keep":
+            return job_id
+        if job.unique == "reject" or row.state not in WAITING:
+            raise AlreadyActive(job_id, str(job.unique_key))
+        end_waiting(self._session, [row], Cause.CANCELLED, "replaced", self._now)
+        return None

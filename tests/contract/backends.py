@@ -1,0 +1,307 @@
+"""The databases that the contract suite runs on, each with a clock that is told the time and with levers for faults."""
+
+import abc
+import asyncio
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, ClassVar, Final, Protocol
+from uuid import UUID
+
+import apsw
+import asyncpg
+
+from tests.builders import some_jobs
+from tests.postgres import SharedPostgres
+from tidewheel.store.base import Store
+from tidewheel.testing import FakeClock
+
+START: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
+CHUNK: Final = 5_000
+_HOLD: Final = 4711
+
+
+class StoreClock(Protocol):
+    """The time by which a store decides; it moves only when a test says so."""
+
+    def now(self) -> datetime: ...
+
+    async def advance(self, by: timedelta) -> None: ...
+
+
+class Held(abc.ABC):
+    """Something that a test holds, so that others must wait for it."""
+
+    @abc.abstractmethod
+    async def waited_for(self, sessions: int, unless: "asyncio.Task[Any] | None" = None) -> None:
+        """Return when so many sessions wait for a lock, or when a task has ended without having to wait."""
+
+    @abc.abstractmethod
+    async def release(self) -> None: ...
+
+
+class Backend(abc.ABC):
+    """One fresh database. Stores opened on it are like several processes that share it."""
+
+    name: ClassVar[str]
+    clock: StoreClock
+
+    def __init__(self) -> None:
+        self._opened: list[Store] = []
+
+    async def open(self) -> Store:
+        """Open one more store on the same database."""
+        self._opened.append(store := await self._open())
+        return store
+
+    async def close(self) -> None:
+        """Close all stores; the database stays until `destroy`."""
+        while self._opened:
+            await self._opened.pop().close()
+
+    def destroy(self) -> None:  # noqa: B027 - files go with their folder
+        """Take the database away. Not from inside a running loop."""
+
+    async def fill(self, count: int, **fields: Any) -> list[UUID]:
+        """Submit many equal jobs in chunks."""
+        store = self._opened[0] if self._opened else await self.open()
+        ids: list[UUID] = []
+        for first in range(0, count, CHUNK):
+            answers = await store.submit(some_jobs(min(CHUNK, count - first), **fields))
+            ids += [answer.job_id for answer in answers]
+        return ids
+
+    @abc.abstractmethod
+    async def _open(self) -> Store: ...
+
+    @abc.abstractmethod
+    async def fill_raw(self, count: int, like: UUID) -> None:
+        """Copy a queued job many times, as quickly as the database can."""
+
+    @abc.abstractmethod
+    async def refuse_history_of(self, job_id: UUID) -> None:
+        """Let the database refuse to store that this job succeeded."""
+
+    @abc.abstractmethod
+    async def refuse_jobs_with_label(self, label: str) -> None:
+        """Let the database refuse to store jobs whose labels contain this text, as a full disk would in mid-batch."""
+
+    @abc.abstractmethod
+    async def backdate(self, job_id: UUID, run_at: datetime) -> None:
+        """Give a waiting job an earlier time, as if its submit had begun then and committed just now."""
+
+    @abc.abstractmethod
+    async def spoil_limit(self, key: str, running: int) -> None:
+        """Let the counter of a limit say something wrong."""
+
+    # Levers that only some databases have.
+
+    async def cut(self) -> bool:
+        """Cut all connections of the stores, if there are such."""
+        return False
+
+    async def hold_claims(self) -> Held | None:
+        """Stop claims in the middle, after they looked at their worker and before they commit."""
+        return None
+
+    async def hold_jobs(self, job_ids: Sequence[UUID]) -> Held | None:  # noqa: ARG002
+        """Lock the rows of jobs, as a session does that was left open and forgotten."""
+        return None
+
+
+class SqliteBackend(Backend):
+    """A file; the stores and the test are told the time by one clock."""
+
+    name = "sqlite"
+    clock: FakeClock
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._path = folder / f"{secrets.token_hex(4)}.db"
+        self.clock = FakeClock(START)
+
+    async def _open(self) -> Store:
+        from tidewheel.store.sqlite import open_store  # noqa: PLC0415 - a store that is not installed fails its own tests
+
+        return await open_store(self._path, self.clock)
+
+    async def fill_raw(self, count: int, like: UUID) -> None:
+        with self._connection() as connection:
+            columns = [row[1] for row in connection.execute("PRAGMA table_info(job)")]
+            counted = "unhex(substr(hex(id), 1, 20) || printf('%012x', i))"  # rising ids are quicker than random ones
+            values = [counted if column == "id" else column for column in columns]
+            connection.execute(
+                f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) "
+                f"INSERT INTO job ({', '.join(columns)}) SELECT {', '.join(values)} FROM n, job WHERE id = ?",
+                (like.bytes,),
+            )
+
+    async def refuse_history_of(self, job_id: UUID) -> None:
+        self._execute(
+            "CREATE TRIGGER refuse_history BEFORE INSERT ON job_history "
+            f"WHEN NEW.id = x'{job_id.hex}' AND NEW.state = 'succeeded' "
+            "BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+        )
+
+    async def refuse_jobs_with_label(self, label: str) -> None:
+        self._execute(
+            f"CREATE TRIGGER refuse_job BEFORE INSERT ON job WHEN NEW.labels LIKE '%{label}%' "
+            "BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+        )
+
+    async def backdate(self, job_id: UUID, run_at: datetime) -> None:
+        micros = (run_at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        self._execute("UPDATE job SET run_at = ? WHERE id = ?", (micros, job_id.bytes))
+
+    async def spoil_limit(self, key: str, running: int) -> None:
+        self._execute("UPDATE limit_key SET running = ? WHERE key = ?", (running, key))
+
+    def _connection(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self._path))
+        connection.set_busy_timeout(10_000)
+        return connection
+
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> None:
+        connection = self._connection()
+        try:
+            connection.execute(statement, values)
+        finally:
+            connection.close()
+
+
+class PostgresClock:
+    """Lives in a one-row table, so that all connections of all stores see the same time."""
+
+    def __init__(self, backend: "PostgresBackend") -> None:
+        self._backend = backend
+        self._now = START
+
+    def now(self) -> datetime:
+        return self._now
+
+    async def advance(self, by: timedelta) -> None:
+        self._now += by
+        await self._backend.execute("UPDATE tidewheel.test_clock SET at = $1", self._now)
+
+
+class PostgresHeld(Held):
+    """A transaction that was left open."""
+
+    def __init__(self, backend: "PostgresBackend", connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        self._backend = backend
+        self._connection = connection
+
+    async def waited_for(self, sessions: int, unless: "asyncio.Task[Any] | None" = None) -> None:
+        waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        while len(await self._backend.execute(waiting)) < sessions:
+            if unless is not None and unless.done():
+                return
+
+    async def release(self) -> None:
+        await self._connection.execute("ROLLBACK")
+        await self._connection.close()
+
+
+class PostgresBackend(Backend):
+    """A database of the shared server, copied from a template whose time stands still at `START`."""
+
+    name = "postgres"
+
+    INSTALL_CLOCK: ClassVar = f"""
+        CREATE TABLE tidewheel.test_clock (at timestamptz NOT NULL);
+        INSERT INTO tidewheel.test_clock VALUES ('{START.isoformat()}');
+        CREATE OR REPLACE FUNCTION tidewheel.now() RETURNS timestamptz LANGUAGE sql STABLE
+            AS 'SELECT at FROM tidewheel.test_clock';
+    """
+
+    def __init__(self, server: SharedPostgres, template: str) -> None:
+        super().__init__()
+        self._server = server
+        self._database = f"tide_contract_{secrets.token_hex(6)}"
+        server.execute(f"CREATE DATABASE {self._database} TEMPLATE {template} STRATEGY FILE_COPY")
+        self.url = server.database_url(self._database)
+        self._connection: asyncpg.Connection[asyncpg.Record] | None = None
+        self.clock = PostgresClock(self)
+
+    async def _open(self) -> Store:
+        from tidewheel.store.postgres import open_store  # noqa: PLC0415 - as above
+
+        return await open_store(self.url)
+
+    async def close(self) -> None:
+        await super().close()
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    def destroy(self) -> None:
+        self._server.execute(f"DROP DATABASE IF EXISTS {self._database} WITH (FORCE)")
+
+    async def execute(self, statement: str, *values: Any) -> Any:
+        """Run a statement beside the stores."""
+        if self._connection is None:
+            self._connection = await asyncpg.connect(self.url)
+        return await self._connection.fetch(statement, *values)
+
+    async def fill_raw(self, count: int, like: UUID) -> None:
+        rows = await self.execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_schema = 'tidewheel' AND table_name = 'job'"
+        )
+        columns = [row[0] for row in rows]
+        values = ["uuidv7()" if column == "id" else column for column in columns]
+        await self.execute(
+            f"INSERT INTO tidewheel.job ({', '.join(columns)}) SELECT {', '.join(values)} "
+            f"FROM tidewheel.job, generate_series(1, {count}) WHERE id = $1",
+            like,
+        )
+
+    async def refuse_history_of(self, job_id: UUID) -> None:
+        await self._refuse("job_history", f"NEW.id = '{job_id}' AND NEW.state = 'succeeded'", "data_exception")
+
+    async def refuse_jobs_with_label(self, label: str) -> None:
+        await self._refuse("job", f"NEW.labels::text LIKE '%{label}%'", "disk_full")
+
+    async def _refuse(self, table: str, condition: str, code: str) -> None:
+        await self.execute(
+            f"CREATE FUNCTION tidewheel.refuse_{table}() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN IF {condition} THEN RAISE 'refused by the test' USING ERRCODE = '{code}'; END IF; "
+            "RETURN NEW; END $$"
+        )
+        await self.execute(
+            f"CREATE TRIGGER refuse BEFORE INSERT ON tidewheel.{table} "
+            f"FOR EACH ROW EXECUTE FUNCTION tidewheel.refuse_{table}()"
+        )
+
+    async def backdate(self, job_id: UUID, run_at: datetime) -> None:
+        await self.execute("UPDATE tidewheel.job SET run_at = $2 WHERE id = $1", job_id, run_at)
+
+    async def spoil_limit(self, key: str, running: int) -> None:
+        await self.execute("UPDATE tidewheel.limit_key SET running = $2 WHERE key = $1", key, running)
+
+    async def hold_claims(self) -> Held:
+        await self.execute(
+            "CREATE FUNCTION tidewheel.hold_claim() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN PERFORM pg_advisory_xact_lock({_HOLD}); RETURN NEW; END $$"
+        )
+        await self.execute(
+            "CREATE TRIGGER hold BEFORE UPDATE ON tidewheel.job FOR EACH ROW "
+            "WHEN (NEW.state = 'running') EXECUTE FUNCTION tidewheel.hold_claim()"
+        )
+        return await self._hold("SELECT pg_advisory_xact_lock($1)", _HOLD)
+
+    async def hold_jobs(self, job_ids: Sequence[UUID]) -> Held:
+        return await self._hold("SELECT FROM tidewheel.job WHERE id = ANY ($1) FOR UPDATE", list(job_ids))
+
+    async def _hold(self, statement: str, value: object) -> Held:
+        connection = await asyncpg.connect(self.url)
+        await connection.execute("BEGIN")
+        await connection.fetch(statement, value)
+        return PostgresHeld(self, connection)
+
+    async def cut(self) -> bool:
+        await self.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        return True

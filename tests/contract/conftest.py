@@ -1,0 +1,106 @@
+"""What every store promises, held against each of them.
+
+The tests ask for `store` (open, empty), `worker` (registered, its lease is an hour long) and, where they need several
+stores on one database, faults or the passing of time, for `backend`. They never sleep and never ask which store it is.
+
+A new store joins in two steps: a subclass of `Backend` in `backends.py`, which opens it on an empty database whose time
+stands still at `START`, and a line in `_MAKERS` below. One without connections to cut leaves `cut` alone.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
+from typing import Final
+
+import asyncpg
+import pytest
+
+from tests.builders import HOUR, a_worker
+from tests.contract.backends import Backend, PostgresBackend, SqliteBackend
+from tests.postgres import SharedPostgres
+from tidewheel.model.states import FINAL
+from tidewheel.model.worker import Worker
+from tidewheel.store.base import Store
+
+pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps")
+
+Maker = Callable[[], Backend]
+
+
+def _sqlite(request: pytest.FixtureRequest) -> Maker:
+    folder = request.getfixturevalue("tmp_path")
+    return lambda: SqliteBackend(folder)
+
+
+def _postgres(request: pytest.FixtureRequest) -> Maker:
+    server: SharedPostgres = request.getfixturevalue("postgres_server")
+    template: str = request.getfixturevalue("postgres_template")
+    return lambda: PostgresBackend(server, template)
+
+
+_MAKERS: Final = {"sqlite": _sqlite, "postgres": _postgres}
+
+
+@pytest.fixture(params=_MAKERS)
+def new_backend(request: pytest.FixtureRequest) -> Iterator[Maker]:
+    """A function that makes empty databases, for tests that need many; not from inside a running loop."""
+    make = _MAKERS[request.param](request)
+    made: list[Backend] = []
+
+    def make_and_note() -> Backend:
+        made.append(backend := make())
+        return backend
+
+    yield make_and_note
+    for backend in made:
+        backend.destroy()
+
+
+@pytest.fixture
+def empty_backend(new_backend: Maker) -> Backend:
+    return new_backend()
+
+
+@pytest.fixture
+async def backend(empty_backend: Backend) -> AsyncIterator[Backend]:
+    yield empty_backend
+    await empty_backend.close()
+
+
+@pytest.fixture
+async def store(backend: Backend) -> Store:
+    return await backend.open()
+
+
+@pytest.fixture
+async def worker(store: Store) -> Worker:
+    """With the longest lease there is, so that a test may let minutes pass."""
+    return await store.register(a_worker(ttl=HOUR))
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: SharedPostgres) -> Iterator[str]:
+    """A migrated database in which time stands still; copying it is quicker than preparing each anew."""
+    name = f"tide_contract_template_{secrets.token_hex(4)}"
+    postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {postgres_server.template}")
+    with asyncio.Runner() as runner:
+        runner.run(_stop_time(postgres_server.database_url(name)))
+    yield name
+    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _stop_time(url: str) -> None:
+    from tidewheel.store.postgres import open_store  # noqa: PLC0415 - the other stores' tests do without it
+
+    connection = await asyncpg.connect(url)
+    await connection.execute(PostgresBackend.INSTALL_CLOCK)
+    await connection.close()
+    store = await open_store(url)
+    await store.prepare_days()
+    await store.retire(dict.fromkeys(FINAL, timedelta(0)))  # the days that were made before time stood still
+    await store.close()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "large: fills a store with a hundred thousand jobs or more")

@@ -1,0 +1,80 @@
+"""Large numbers: what holds for ten jobs must hold, and stay quick, for a hundred thousand."""
+
+from collections import Counter
+
+import pytest
+
+from tests.builders import MINUTE, SECOND, a_claim, some_jobs
+from tests.contract.backends import Backend
+from tests.contract.steps import claim, finish, in_order, submit
+from tidewheel.model.gate import GateMode, GateSpec
+from tidewheel.model.priority import Priority
+from tidewheel.model.states import State
+from tidewheel.model.worker import Worker
+from tidewheel.store.base import JobFilter, Store
+
+pytestmark = [pytest.mark.large, pytest.mark.slow]
+
+MILLION = 1_000_000
+MANY = 100_000
+
+
+async def test_a_gate_on_a_million_jobs_takes_effect_at_the_next_claim(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    """It is a flag on the lane: it moves no row, so neither closing nor opening takes longer than for one job."""
+    first = await submit(store, "flood")
+    await backend.fill_raw(MILLION, first)
+    assert len(await claim(store, worker, 10)) == 10
+    gate = await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="flood"))
+    assert await claim(store, worker, 10) == []
+    other = await submit(store, "other")
+    assert in_order(await claim(store, worker, 10)) == [other]
+    await store.open_gate(gate.id)
+    assert len(await claim(store, worker, 10)) == 10
+
+
+async def test_an_urgent_job_is_first_behind_many_old_ones_which_still_get_their_share(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await backend.fill(MANY, kind="old", priority=Priority.LOW)
+    await backend.clock.advance(20 * MINUTE)
+    urgent = await submit(store, "urgent", priority=Priority.HIGH)
+    assert (await claim(store, worker, 1))[0].job_id == urgent
+    await store.submit(some_jobs(1_000, "urgent", priority=Priority.HIGH))
+    counts = Counter([run.kind for _ in range(10) for run in await claim(store, worker, 50)])
+    assert counts == {"urgent": 450, "old": 50}
+
+
+async def test_two_tenants_take_turns_though_one_has_very_many_jobs(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await backend.fill(MANY, tenant="large")
+    await store.submit(some_jobs(200, tenant="small"))
+    for _ in range(4):
+        counts = Counter(run.tenant for run in await claim(store, worker, 50))
+        assert counts == {"large": 25, "small": 25}
+
+
+async def test_many_jobs_of_the_future_are_not_looked_at(backend: Backend, store: Store, worker: Worker) -> None:
+    later = await submit(store, delay=60 * MINUTE)
+    await backend.fill_raw(MANY, later)
+    now = await submit(store)
+    assert in_order(await claim(store, worker)) == [now]
+    answer = await store.claim(a_claim(worker.id))
+    assert answer.next_due == (await store.get(later)).run_at
+
+
+async def test_many_jobs_are_worked_off_to_the_last(backend: Backend, store: Store, worker: Worker) -> None:
+    count = MANY // 2
+    await backend.fill(count)
+    done = 0
+    while runs := await claim(store, worker, 500):
+        await finish(store, worker, runs)
+        done += len(runs)
+        await backend.clock.advance(SECOND / 10)
+    assert done == count
+    counted = {row.state: row.jobs for row in (await store.counts()).rows if row.state is State.SUCCEEDED}
+    assert counted == {State.SUCCEEDED: count}
+    page = await store.find(JobFilter(), limit=20)
+    assert len(page.jobs) == 20

@@ -1,0 +1,202 @@
+"""Reading: one list over active and finished jobs, without gaps or doubles, and tenants apart from one another."""
+
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.builders import HOUR, SECOND, a_job, some_jobs
+from tests.contract.backends import Backend
+from tests.contract.steps import claim, everything, finish, settle, start, submit
+from tidewheel.errors import NotFound, Unavailable
+from tidewheel.model.states import ACTIVE, FINAL, Cause, State
+from tidewheel.model.worker import Worker
+from tidewheel.store.base import JobFilter, Store
+
+
+async def test_an_unknown_job_is_not_found(store: Store) -> None:
+    for ask in (store.get, store.attempts):
+        with pytest.raises(NotFound):
+            await ask(uuid4())
+
+
+async def test_a_list_is_newest_first_over_active_and_finished(store: Store, worker: Worker) -> None:
+    ids = [answer.job_id for answer in await store.submit(some_jobs(30))]
+    runs = await claim(store, worker, 30)
+    await finish(store, worker, runs[::2])
+    await finish(store, worker, runs[1::4], Cause.GAVE_UP)
+    jobs = await everything(store, page=7)
+    assert [job.id for job in jobs] == ids[::-1]
+    assert {job.state for job in jobs} == {State.SUCCEEDED, State.DEAD, State.RUNNING}
+
+
+async def test_a_listed_job_is_the_same_as_one_asked_for(store: Store, worker: Worker) -> None:
+    run = await start(store, worker, args={"a": 1}, labels={"x": "y"})
+    await settle(store, worker, run, Cause.GAVE_UP)
+    await store.submit([a_job(delay=HOUR, limit_keys=("l",), unique_key="u"), a_job("other")])
+    for job in await everything(store):
+        assert await store.get(job.id) == job
+
+
+@pytest.mark.parametrize("page", [1, 3, 10, 50])
+async def test_a_walk_has_no_gaps_and_no_doubles(store: Store, worker: Worker, page: int) -> None:
+    ids = [answer.job_id for answer in await store.submit(some_jobs(20))]
+    runs = await claim(store, worker, 20)
+    await finish(store, worker, [runs[i] for i in (0, 1, 2, 7, 11, 18, 19)])
+    assert [job.id for job in await everything(store, page=page)] == ids[::-1]
+
+
+async def test_a_walk_is_not_disturbed_by_jobs_that_end_meanwhile(store: Store, worker: Worker) -> None:
+    """Each job moves from one table to the other, yet is seen once."""
+    ids = [answer.job_id for answer in await store.submit(some_jobs(20))]
+    runs = await claim(store, worker, 20)
+    seen: list[UUID] = []
+    after: UUID | None = None
+    while True:
+        page = await store.find(JobFilter(), limit=3, after=after)
+        seen += [job.id for job in page.jobs]
+        await finish(store, worker, [runs.pop(), runs.pop(0)] if runs else [])
+        await submit(store)
+        if page.next is None:
+            break
+        after = page.next
+    assert seen == ids[::-1]
+
+
+async def test_every_filter_holds(backend: Backend, store: Store, worker: Worker) -> None:
+    schedule = uuid4()
+    began = backend.clock.now()
+    first = await submit(store, "a", queue="q1", tenant="t1", labels={"x": "1", "y": "2"}, schedule_id=schedule)
+    await backend.clock.advance(SECOND)
+    second = await submit(store, "b", queue="q1", tenant="t2", labels={"x": "2"})
+    await backend.clock.advance(SECOND)
+    third = await submit(store, "a", queue="q2", tenant="t2", delay=HOUR)
+    cases = [
+        (JobFilter(), {first, second, third}),
+        (JobFilter(tenant="t2"), {second, third}),
+        (JobFilter(tenant="nobody"), set()),
+        (JobFilter(kind="a"), {first, third}),
+        (JobFilter(kind="none"), set()),
+        (JobFilter(queue="q1"), {first, second}),
+        (JobFilter(kind="a", queue="q1"), {first}),
+        (JobFilter(kind="a", queue="q1", tenant="t2"), set()),
+        (JobFilter(schedule_id=schedule), {first}),
+        (JobFilter(schedule_id=uuid4()), set()),
+        (JobFilter(label=("x", "1")), {first}),
+        (JobFilter(label=("x", "2")), {second}),
+        (JobFilter(label=("z", "1")), set()),
+        (JobFilter(created_from=began + SECOND), {second, third}),
+        (JobFilter(created_before=began + SECOND), {first}),
+        (JobFilter(created_from=began + SECOND, created_before=began + 2 * SECOND), {second}),
+        (JobFilter(states=frozenset()), set()),
+    ]
+
+    async def check() -> None:
+        for where, expected in cases:
+            found = await everything(store, where, page=1)
+            assert [job.id for job in found] == sorted(expected, reverse=True), where
+
+    await check()
+    await finish(store, worker, await claim(store, worker, queues=("q1",)))
+    await check()
+    await store.cancel(third)
+    await check()
+
+
+async def test_states_are_filtered_over_both_halves(store: Store, worker: Worker) -> None:
+    await store.set_limit("l", 1)
+    await store.submit(some_jobs(6))
+    runs = await claim(store, worker)
+    await finish(store, worker, runs[:1])
+    await finish(store, worker, runs[1:3], Cause.GAVE_UP)
+    await finish(store, worker, runs[3:4], Cause.STOPPED)
+    await store.submit(some_jobs(3, limit_keys=("l",)))
+    await claim(store, worker)
+    await store.submit(some_jobs(4, delay=HOUR))
+    sizes = {
+        State.SUCCEEDED: 1,
+        State.DEAD: 2,
+        State.CANCELLED: 1,
+        State.RUNNING: 3,
+        State.LIMITED: 2,
+        State.QUEUED: 4,
+        State.EXPIRED: 0,
+    }
+    for state, size in sizes.items():
+        found = await everything(store, JobFilter(states=frozenset({state})), page=2)
+        assert [job.state for job in found] == [state] * size
+    both = await everything(store, JobFilter(states=frozenset({State.DEAD, State.LIMITED})))
+    assert len(both) == 4
+    assert len(await everything(store, JobFilter(states=frozenset(FINAL)))) == 4
+    assert len(await everything(store, JobFilter(states=frozenset(ACTIVE)))) == 9
+
+
+async def test_rare_labels_are_found_behind_many_others(store: Store) -> None:
+    """A page may come back short or empty while it leads on, but the walk finds everything."""
+    rare = await submit(store, labels={"rare": "yes"})
+    await store.submit(some_jobs(3_000, labels={"rare": "no"}))
+    found = await everything(store, JobFilter(label=("rare", "yes")), page=10)
+    assert [job.id for job in found] == [rare]
+
+
+async def test_labels_are_compared_whole(store: Store) -> None:
+    await store.submit([a_job(labels={"a": "1%"}), a_job(labels={"a": "11"}), a_job(labels={"A": "1"})])
+    assert await everything(store, JobFilter(label=("a", "1"))) == []
+    assert len(await everything(store, JobFilter(label=("a", "1%")))) == 1
+
+
+async def test_a_tenant_sees_nothing_of_the_others(store: Store, worker: Worker) -> None:
+    waiting = await submit(store, tenant="theirs", delay=HOUR)
+    run = await start(store, worker, tenant="theirs")
+    done = await start(store, worker, tenant="theirs")
+    await finish(store, worker, [done])
+    for job_id in (waiting, run.job_id, done.job_id):
+        for tenant in ("mine", "nobody"):
+            with pytest.raises(NotFound):
+                await store.get(job_id, tenant=tenant)
+            with pytest.raises(NotFound):
+                await store.attempts(job_id, tenant=tenant)
+        assert (await store.get(job_id, tenant="theirs")).id == job_id
+        await store.attempts(job_id, tenant="theirs")
+    await submit(store, tenant="mine")
+    assert {job.tenant for job in await everything(store, JobFilter(tenant="mine"))} == {"mine"}
+
+
+async def test_a_running_job_has_no_attempt_yet(store: Store, worker: Worker) -> None:
+    run = await start(store, worker)
+    assert await store.attempts(run.job_id) == []
+
+
+async def test_a_closed_store_answers_no_more(backend: Backend, store: Store) -> None:
+    other = await backend.open()
+    await store.close()
+    with pytest.raises(Unavailable):
+        await store.get(uuid4())
+    with pytest.raises(Unavailable):
+        await store.submit([a_job()])
+    assert await everything(other) == []
+
+
+async def test_reading_does_not_wait_for_writing(store: Store) -> None:
+    await asyncio.gather(
+        *(store.submit(some_jobs(100)) for _ in range(5)), *(store.find(JobFilter()) for _ in range(20))
+    )
+    assert len(await everything(store)) == 500
+
+
+@pytest.mark.parametrize("tenant", [None, "default"])
+@pytest.mark.parametrize("page", [1, 2, 5])
+async def test_a_walk_that_looks_at_little_at_a_time_passes_over_nothing(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch, tenant: str | None, page: int
+) -> None:
+    """The old waiting jobs fill a page while the look at the finished ones has not come to the cancelled job."""
+    for name in ("postgres", "sqlite"):
+        monkeypatch.setattr(f"tidewheel.store.{name}.searching.SCAN", 10)
+    ids = [await submit(store, delay=HOUR) for _ in range(4)]
+    ids.append(await submit(store, delay=HOUR))
+    await store.cancel(ids[-1])
+    await store.submit(some_jobs(12))
+    await finish(store, worker, await claim(store, worker, 12))
+    where = JobFilter(tenant=tenant, states=frozenset({State.QUEUED, State.CANCELLED}))
+    assert [job.id for job in await everything(store, where, page=page)] == ids[::-1]
+    assert len(await everything(store, JobFilter(tenant=tenant), page=page)) == 17

@@ -1,0 +1,175 @@
+"""A database with a little of everything, and the statements of the store with values that fit it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID, uuid4
+
+from tests.builders import HOUR, SECOND, a_claim, a_worker, outcome_of, some_jobs
+from tests.postgres_store.tools import Raw
+from tidewheel.model.gate import GateMode, GateSpec
+from tidewheel.model.ids import time_of
+from tidewheel.model.job import Run
+from tidewheel.store.base import Store
+from tidewheel.store.postgres.memory import BEGINNING
+
+FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+BATCH: Final = 50
+DUE: Final = 100
+QUOTA: Final = 200
+
+
+class Scene(NamedTuple):
+    """What the values of statements refer to."""
+
+    mark: datetime
+    lane: int
+    keyed_lane: int
+    tenant: int
+    small_tenant: int
+    worker: UUID
+    runs: Sequence[Run]
+    ended: Sequence[Run]
+    queued: Sequence[UUID]
+    cancelled: UUID
+
+    @classmethod
+    async def make(cls, store: Store, connection: Raw) -> "Scene":
+        worker = await store.register(a_worker(ttl=HOUR))
+        await _limited(store, worker.id)
+        await _overdue(store, connection)
+        await _gated(store)
+        await store.submit(some_jobs(60, "rare", tenant="small"))
+        await store.submit(some_jobs(1, "unique", unique_key="u"))
+        (unique,) = await store.submit(some_jobs(1, "unique", unique_key="v"))
+        await store.cancel(unique.job_id)
+        await store.submit(some_jobs(2 * BATCH))
+        runs = (await store.claim(a_claim(worker.id, 2 * BATCH, kinds=frozenset({"echo"})))).runs
+        ended = runs[BATCH:]
+        await store.settle(worker.id, [outcome_of(run) for run in ended])
+        for run in runs[:5]:
+            await store.cancel(run.job_id)
+        queued = [answer.job_id for answer in await store.submit(some_jobs(DUE))]
+        lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane WHERE kind = 'echo'") or (0, 0)
+        keyed = await connection.fetchval("SELECT id FROM tidewheel.lane WHERE keyed")
+        mark = await connection.fetchval("SELECT min(run_at) FROM tidewheel.job WHERE id = ANY ($1)", queued)
+        small = await connection.fetchval("SELECT id FROM tidewheel.tenant WHERE name = 'small'")
+        return cls(mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id)
+
+
+async def _limited(store: Store, worker_id: UUID) -> None:
+    await store.set_limit("l", 2)
+    await store.submit(some_jobs(30, "keyed", limit_keys=("l",)))
+    await store.claim(a_claim(worker_id, 30))
+    await store.set_limit("l", 10)
+    await store.submit(some_jobs(20, "keyed", limit_keys=("l",)))
+
+
+async def _overdue(store: Store, connection: Raw) -> None:
+    await store.submit(some_jobs(20, "overdue", start_by=datetime(2100, 1, 1, tzinfo=UTC)))
+    await connection.execute("UPDATE tidewheel.job SET start_by = created_at WHERE start_by IS NOT NULL")
+
+
+async def _gated(store: Store) -> None:
+    await store.submit(some_jobs(20, "gated"))
+    await store.close_gate(GateSpec(mode=GateMode.DROP, kind="gated"))
+
+
+class Hot(NamedTuple):
+    """A statement, the only ways by which it may reach the table of jobs, and values for it."""
+
+    by: frozenset[str]
+    values: Callable[[Scene], Sequence[Any]]
+    most_rows: int
+    """How many rows of the table it may look at in this scene."""
+    flat: bool
+    """Whether dead rows cost it nothing."""
+
+
+def _hot(by: str, values: Callable[[Scene], Sequence[Any]], most_rows: int, *, flat: bool = True) -> Hot:
+    return Hot(frozenset(filter(None, by.split(", "))), values, most_rows, flat)
+
+
+def _ids(runs: Sequence[Run]) -> list[UUID]:
+    return [run.job_id for run in runs]
+
+
+def _one(runs: Sequence[Run]) -> UUID:
+    return runs[0].job_id if runs else uuid4()
+
+
+def _tokens(runs: Sequence[Run]) -> list[int]:
+    return [run.token for run in runs]
+
+
+def _pairs(lane: int, floor: datetime) -> list[Any]:
+    return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3]
+
+
+def _specs(scene: Scene) -> list[Any]:
+    ids = [uuid4() for _ in range(BATCH)]
+    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 9]
+
+
+def _endings(scene: Scene) -> list[Any]:
+    n = len(scene.runs)
+    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 4]
+
+
+def _page(own: Sequence[Any]) -> list[Any]:
+    return [LAST, FIRST, None, None, None, None, None, 20_000, 50, None, None, *own]
+
+
+HOT: Final[Mapping[str, Hot]] = {
+    # claiming
+    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-1], QUOTA], QUOTA + 3),
+    "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
+    "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
+    "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),
+    "start_picked": _hot("job_pkey, Tid Scan", lambda s: [s.worker, s.queued[:BATCH]], 2 * BATCH),
+    "make_limited": _hot("job_pkey, Tid Scan", lambda s: [s.queued[:BATCH], ["l"] * BATCH], 2 * BATCH),
+    "release_waiters": _hot("job_limited, Tid Scan", lambda s: [[s.tenant], ["l"]], 28),
+    "keys_waited_for": _hot("job_limited", lambda _: [], 2),
+    "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
+    "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),
+    # settling
+    "finish_returned": _hot(
+        "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 3], 2 * BATCH
+    ),
+    "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
+    "finish": _hot("job_pkey, Tid Scan", _endings, 2 * BATCH),
+    "give_back": _hot(
+        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0))], 2 * BATCH
+    ),
+    "add_attempts": _hot(
+        "job_pkey",
+        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None))],
+        BATCH,
+    ),
+    "find_ended": _hot(
+        "job_pkey",
+        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), [time_of(run.job_id) for run in s.runs]],
+        BATCH,
+    ),
+    # submitting and steering
+    "add_jobs": _hot("", _specs, 0),
+    "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
+    "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
+    "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
+    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None], 0),
+    # workers and upkeep
+    "beat": _hot("", lambda s: [[s.worker]], 0),
+    "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
+    "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
+    "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
+    "lock_dropped": _hot("job_due, job_limited", lambda _: [1000], 20),
+    # reading
+    "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
+    "get_finished": _hot("", lambda s: [_one(s.ended), None, time_of(_one(s.ended))], 0),
+    "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),
+    "list_tenant": _hot("job_tenant", lambda s: _page([s.small_tenant]), 60),
+}
+"""Every statement that names a job on the way of its life."""
+
+LOOK_AT_MUCH: Final = frozenset({"take_census", "recount_limits", "retire_keys", "edge_all", "edge_tenant"})
+"""Chores that count or clear up from time to time, and the end of a page that was not filled."""

@@ -1,0 +1,80 @@
+"""Every hot statement goes through the index that is meant for it, also when nothing has been analysed."""
+
+import re
+
+import apsw
+import pytest
+
+from tidewheel.store.sqlite.connection import SQL
+from tidewheel.store.sqlite.migrate import MIGRATIONS
+
+BY_ROWID = r"SEARCH job USING INTEGER PRIMARY KEY \(rowid=\?\)"
+BY_ID = r"SEARCH job USING (COVERING )?INDEX sqlite_autoindex_job_1 \(id=\?\)"
+
+PLANS = {
+    "active_pairs": [
+        r"COVERING INDEX job_due \(lane=\? AND priority>\?\)",
+        r"COVERING INDEX job_due \(lane>\?\)",
+    ],
+    "peek": [r"SEARCH job USING COVERING INDEX job_due \(lane=\? AND priority=\?\)"],
+    "take": [BY_ROWID],
+    "taken": [BY_ROWID],
+    "owned": [r"job_running \(worker=\?\)"],
+    "keys_of": [BY_ROWID],
+    "keys_ahead": [r"INDEX job_due \(lane=\? AND priority=\? AND run_at<\?\)"],
+    "make_limited": [BY_ROWID],
+    "room": [r"SEARCH limit_key USING PRIMARY KEY \(tenant=\? AND key=\?\)"],
+    "add_running": [r"SEARCH limit_key USING PRIMARY KEY \(tenant=\? AND key=\?\)"],
+    "room_for_waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
+    "waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
+    "release": [BY_ROWID],
+    "runs_named": [BY_ID],
+    "runs_of_worker": [r"job_running \(worker=\?\)"],
+    "finish_returned": [BY_ROWID],
+    "finish": [BY_ROWID],
+    "remove": [BY_ROWID],
+    "give_back": [BY_ROWID],
+    "add_attempts": [BY_ROWID],
+    "find_ended": [BY_ID, r"sqlite_autoindex_job_history_1 \(id=\?\)", r"SEARCH attempt USING PRIMARY KEY"],
+    "find_unique": [r"job_unique \(tenant=\? AND unique_key=\?\)"],
+    "cancelling": [r"job_running \(worker=\?\)"],
+    "overdue": [r"job_start_by \(start_by>\? AND start_by<\?\)|job_start_by \(start_by<\?\)"],
+    "get": [BY_ID, r"sqlite_autoindex_job_history_1 \(id=\?\)"],
+    "find": [r"sqlite_autoindex_job_1 \(id>\? AND id<\?\)", r"sqlite_autoindex_job_history_1 \(id>\? AND id<\?\)"],
+    "find_of_tenant": [
+        r"job_tenant \(tenant=\? AND id>\? AND id<\?\)",
+        r"job_history_tenant \(tenant=\? AND id>\? AND id<\?\)",
+    ],
+    "find_few": [r"job_history_failed \(state=\? AND id<\?\)"],
+    "too_old": [r"job_history_age \(state=\? AND finished_at<\?\)"],
+}
+SCANS_ALLOWED = {"active_pairs"}
+"""Its first step takes the first entry of an index that holds only what is queued."""
+
+
+@pytest.fixture(scope="module")
+def connection() -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    for migration in MIGRATIONS:
+        connection.execute(migration.sql)
+    return connection
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_hot_statement_uses_its_index(connection: apsw.Connection, name: str) -> None:
+    values = dict.fromkeys(re.findall(r":(\w+)", SQL[name]))
+    plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + SQL[name], values)]
+    for step in PLANS[name]:
+        assert any(re.search(step, line) for line in plan), plan
+    if name not in SCANS_ALLOWED:
+        assert not [line for line in plan if re.search(r"SCAN (job|job_history|history|first|waiter|next)\b", line)], (
+            plan
+        )
+
+
+def test_nothing_looks_through_the_hot_table_row_by_row(connection: apsw.Connection) -> None:
+    """Statements that count may walk a partial index, but never the whole table."""
+    for name, statement in SQL.items():
+        values = dict.fromkeys(re.findall(r":(\w+)", statement))
+        plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + statement, values)]
+        assert not [line for line in plan if re.fullmatch(r"SCAN (job|job_history)", line)], (name, plan)
