@@ -1,0 +1,1 @@
+"""The command ``tide``: one file a group of commands."""

@@ -1,0 +1,41 @@
+"""The root of the command line; each group of commands has its own file and is added here."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from tidewheel.cli import store, up
+from tidewheel.errors import TideError
+
+app = typer.Typer(
+    name="tide", help="Run jobs on time.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+app.add_typer(store.app, name="store")
+app.command("up")(up.up)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tide {version('tidewheel')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Run jobs on time."""
+
+
+def main() -> None:
+    """Run the command line; what goes wrong for a known reason is told in one line."""
+    try:
+        app()
+    except TideError as error:
+        typer.echo(f"tide: {error}", err=True)
+        sys.exit(1)

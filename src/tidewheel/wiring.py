@@ -1,0 +1,88 @@
+"""Settings become objects here: the only module that names a concrete store."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from tidewheel.errors import Invalid
+from tidewheel.store.base import Store
+
+DEFAULT_URL = "sqlite:///tidewheel.db"
+
+
+class Database(NamedTuple):
+    """What can be done with the database that a URL names."""
+
+    open: Callable[[], Awaitable[Store]]
+    """Open the store; a SQLite file is made and migrated if need be, PostgreSQL must have been migrated."""
+    migrate: Callable[[], Awaitable[list[str]]]
+    """Apply the pending migrations and return their names."""
+    check: Callable[[], Awaitable[int]]
+    """Return the schema version, or raise StoreMismatch if this program does not fit it."""
+    pending_sql: Callable[[], Awaitable[str]]
+    """Return the SQL that a migration would run."""
+
+
+def database_of(url: str) -> Database:
+    """Return the database that a URL names; its driver is loaded only now."""
+    return _postgres(url) if _split(url).scheme in ("postgresql", "postgres") else _sqlite(sqlite_path(url))
+
+
+async def open_store(url: str = DEFAULT_URL) -> Store:
+    """Open the store that a URL names."""
+    return await database_of(url).open()
+
+
+def _postgres(url: str) -> Database:
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("database", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return Database(
+        partial(postgres.open_store, url),
+        partial(postgres.migrate, url),
+        partial(postgres.check, url),
+        partial(postgres.pending_sql, url),
+    )
+
+
+def _sqlite(path: Path) -> Database:
+    from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
+
+    return Database(
+        partial(sqlite.open_store, path),
+        partial(asyncio.to_thread, sqlite.migrate, path),
+        partial(asyncio.to_thread, sqlite.check, path),
+        partial(asyncio.to_thread, sqlite.pending_sql, path),
+    )
+
+
+def sqlite_path(url: str) -> Path:
+    """Return the file that a `sqlite:` URL names: three slashes for a relative path, four for an absolute one."""
+    path = url.removeprefix("sqlite:///")
+    if path in (url, ""):
+        wanted = "sqlite:///path/to/file or postgresql://user@host/name"
+        raise Invalid("database", f"must be {wanted}, not {without_secrets(url)!r}")
+    if "?" in path or "#" in path:
+        raise Invalid("database", f"SQLite takes no options; leave out what follows the file in {url!r}")
+    if path == ":memory:":
+        raise Invalid("database", "a store in memory would be lost with the process; name a file")
+    return Path(path)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise Invalid("database", f"is no URL: {error}") from error
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL that may be shown: without user and password."""
+    parts = _split(url)
+    if "@" not in parts.netloc and not parts.query:
+        return url
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()

@@ -1,0 +1,132 @@
+"""The commands, run as a user runs them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import apsw
+import pytest
+
+TIDE = Path(sys.executable).parent / "tide"
+
+
+def tide(folder: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [TIDE, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "TIDE_DATABASE": "sqlite:///jobs.db", **environment},
+    )
+
+
+def test_a_database_is_migrated_and_checked(tmp_path: Path) -> None:
+    first = tide(tmp_path, "store", "migrate")
+    assert (first.returncode, first.stdout) == (
+        0,
+        "applied 0001_expand_kernel\nsqlite:///jobs.db is up to date\n",
+    )
+    again = tide(tmp_path, "store", "migrate")
+    assert again.stdout == "sqlite:///jobs.db is up to date\n"
+    assert "schema 1" in tide(tmp_path, "store", "check").stdout
+
+
+def test_the_pending_sql_is_printed_before_and_empty_after(tmp_path: Path) -> None:
+    assert "CREATE TABLE job" in tide(tmp_path, "store", "sql").stdout
+    tide(tmp_path, "store", "migrate")
+    assert tide(tmp_path, "store", "sql").stdout == "-- nothing to do\n"
+
+
+def test_sql_that_was_applied_by_hand_is_as_good_as_a_migration(tmp_path: Path) -> None:
+    text = tide(tmp_path, "store", "sql").stdout
+    by_hand = apsw.Connection(str(tmp_path / "jobs.db"))
+    by_hand.execute(text).fetchall()
+    by_hand.close()
+    assert tide(tmp_path, "store", "check").returncode == 0
+    assert tide(tmp_path, "store", "migrate").stdout == "sqlite:///jobs.db is up to date\n"
+
+
+def test_postgresql_is_migrated_by_its_url(tmp_path: Path, postgres_database: str) -> None:
+    done = tide(tmp_path, "store", "check", TIDE_DATABASE=postgres_database)
+    assert done.returncode == 0, done.stderr
+    assert "schema 1" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("foo", "database: must be sqlite:///path/to/file or postgresql://"),
+        ("sqlite://", "database: must be"),
+        ("mysql://root:secret@localhost/x", "database: must be"),
+        ("postgresql://user:secret@127.0.0.1:1/x", "PostgreSQL cannot be reached"),
+        ("sqlite:///no/such/folder/jobs.db", "there is no folder"),
+        ("sqlite:///nothing.db", "there is no such file yet; `tide store migrate` makes it"),
+        ("sqlite:jobs.db", "database: must be"),
+        ("sqlite:///jobs.db?mode=ro", "SQLite takes no options"),
+        ("sqlite:///:memory:", "name a file"),
+        ("postgresql://u@127.0.0.1:port/x", "database: "),
+        ("postgresql://[::1/x", "database: is no URL"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, url: str, why: str) -> None:
+    done = tide(tmp_path, "store", "check", "--database", url)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert done.stderr.startswith("tide: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert "secret" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_keeps_the_database_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [TIDE, "up", "--database", "sqlite:///up.db"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Tidewheel keeps sqlite:///up.db. ")
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (0, "stopped\n")
+    assert "Traceback" not in err
+    assert not (tmp_path / "up.db-wal").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(("/tide", "/no_such_db"), "no_such_db"), (("postgres", "nobody_we_know"), "nobody_we_know")],
+)
+def test_a_wrong_name_on_postgresql_is_told_in_one_line(
+    tmp_path: Path, postgres_database: str, change: tuple[str, str], why: str
+) -> None:
+    parts = urlsplit(postgres_database)
+    if change[0] == "/tide":
+        url = urlunsplit(parts._replace(path=change[1]))
+    else:
+        url = urlunsplit(parts._replace(netloc=f"{change[1]}@{parts.netloc.rpartition('@')[2]}"))
+    done = tide(tmp_path, "store", "migrate", "--database", url)
+    assert done.returncode == 1
+    assert why in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_up_can_be_stopped_while_it_waits_for_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        url = f"postgresql://u@127.0.0.1:{deaf.getsockname()[1]}/x"
+        with subprocess.Popen(
+            [TIDE, "up", "--database", url], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        ) as process:
+            connection, _ = deaf.accept()
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=5)
+            connection.close()
+    assert (process.returncode, out) == (0, "stopped\n")
