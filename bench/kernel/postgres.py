@@ -1,0 +1,169 @@
+"""PostgreSQL as ground: a server of our own with durable settings, or one that the environment names."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+from uuid import UUID
+
+import asyncpg
+import psutil
+
+from bench.kernel import postgres_rows as rows
+from bench.kernel.files import file_system
+from bench.kernel.ground import WORKER
+from bench.kernel.jobs import ONE_LANE, PRIORITIES, RESULT, LaneName, specs
+from bench.kernel.measure import Drained, Stopwatch
+from harness.postgres import DURABLE, PostgresServer
+from tidewheel.store.postgres import PostgresStore, migrate, open_store
+from tidewheel.store.postgres.connection import SQL
+from tidewheel.store.postgres.memory import BEGINNING
+
+SETTINGS: Final = {**DURABLE, "shared_buffers": "512MB"}
+REPORTED: Final = ("fsync", "synchronous_commit", "full_page_writes", "shared_buffers", "max_wal_size")
+CLIENTS: Final = 32
+
+
+class PostgresPlace:
+    """One database."""
+
+    def __init__(self, store: PostgresStore, worker_id: UUID, raw: Any, ground: "PostgresGround", url: str) -> None:
+        self.store = store
+        self.worker_id = worker_id
+        self._raw = raw
+        self._server_cpu = ground.server_cpu
+        self.url = url
+
+    def server_cpu(self) -> float:
+        return self._server_cpu()
+
+    async def bare_drain(self, jobs: int, batch: int) -> Drained:
+        """Run `take` and `finish_returned` of one lane, priority by priority, and nothing else."""
+        kind, tenant = ONE_LANE[0]
+        lane = await self._raw.fetchval(
+            "SELECT lane.id FROM tidewheel.lane JOIN tidewheel.tenant ON tenant.id = lane.tenant "
+            "WHERE lane.kind = $1 AND tenant.name = $2",
+            kind,
+            tenant,
+        )
+        watch, done = Stopwatch(self._server_cpu), 0
+        for priority in sorted(set(PRIORITIES)):
+            run_at, job_id = BEGINNING
+            while True:
+                taken = await self._raw.fetch(
+                    SQL["take"], self.worker_id, [lane], [priority], [run_at], [job_id], [batch]
+                )
+                watch.claimed()
+                if taken:
+                    run_at, job_id = max((row["run_at"], row["id"]) for row in taken)
+                    done += await self._finish(taken)
+                    watch.settled()
+                if len(taken) < batch:
+                    break
+        if done != jobs:
+            raise RuntimeError(f"the bare loop finished {done} of {jobs} jobs")
+        return watch.stop(done)
+
+    async def _finish(self, taken: Sequence[Any]) -> int:
+        ids, tokens = [row["id"] for row in taken], [row["token"] for row in taken]
+        results = [RESULT] * len(ids)
+        finished, _ = await self._raw.fetchrow(SQL["finish_returned"], self.worker_id, ids, tokens, results, None, None)
+        return len(finished)
+
+    async def load_due(self, count: int, lanes: Sequence[LaneName]) -> None:
+        await self.store.submit(specs(len(lanes) * len(PRIORITIES), lanes))
+        await rows.copy_due(self._raw, count)
+        await rows.settle_down(self._raw, "ANALYZE tidewheel.job")
+
+    async def load_future(self, count: int) -> None:
+        await self.store.submit(rows.tomorrow(specs(len(PRIORITIES))))
+        await rows.copy_future(self._raw, count)
+        await rows.settle_down(self._raw, "ANALYZE tidewheel.job")
+
+    async def load_history(self, count: int) -> None:
+        await rows.copy_history(self._raw, count)
+        await rows.settle_down(self._raw, "VACUUM (ANALYZE) tidewheel.job_history")
+
+    async def tidy(self) -> None:
+        await self._raw.execute("VACUUM (ANALYZE) tidewheel.job")
+
+    @asynccontextmanager
+    async def hold_snapshot(self) -> AsyncIterator[None]:
+        holder = await asyncpg.connect(self.url)
+        try:
+            async with holder.transaction(isolation="repeatable_read", readonly=True):
+                await holder.fetch("SELECT id FROM tidewheel.job LIMIT 1")
+                yield
+        finally:
+            await holder.close()
+
+
+class PostgresGround:
+    """One server."""
+
+    def __init__(self, url: str, facts: Mapping[str, str], pid: int | None = None) -> None:
+        self._url = url
+        self._pid = pid
+        self.facts = facts
+
+    def server_cpu(self) -> float:
+        """Add up the CPU time of the server's processes, if it is ours."""
+        if self._pid is None:
+            return 0.0
+        total = 0.0
+        for process in psutil.Process(self._pid).children():
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                total += times.user + times.system
+        return total
+
+    def place(self) -> AbstractAsyncContextManager[PostgresPlace]:
+        return self._place()
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[PostgresPlace]:
+        name = f"tide_bench_{secrets.token_hex(4)}"
+        await _execute(self._url, f"CREATE DATABASE {name}")
+        try:
+            url = urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+            await migrate(url)
+            store = await open_store(url, pool_size=CLIENTS)
+            raw = await asyncpg.connect(url)
+            try:
+                yield PostgresPlace(store, (await store.register(WORKER)).id, raw, self, url)
+            finally:
+                await raw.close()
+                await store.close()
+        finally:
+            await _execute(self._url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@asynccontextmanager
+async def postgres_ground() -> AsyncIterator[PostgresGround]:
+    if url := os.environ.get("TIDE_TEST_POSTGRES_URL"):
+        yield PostgresGround(url, {**await _facts(url), "data_on": "a server of the environment"})
+        return
+    with PostgresServer(SETTINGS) as server:
+        data_on = file_system(Path(server.folder))
+        yield PostgresGround(server.url(), {**await _facts(server.url()), "data_on": data_on}, server.pid)
+
+
+async def _facts(url: str) -> dict[str, str]:
+    connection = await asyncpg.connect(url)
+    try:
+        named = {name: await connection.fetchval(f"SHOW {name}") for name in ("server_version", *REPORTED)}
+    finally:
+        await connection.close()
+    return {f"postgres_{name}": value for name, value in named.items()}
+
+
+async def _execute(url: str, statement: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        with suppress(asyncpg.InvalidCatalogNameError):
+            await connection.execute(statement)
+    finally:
+        await connection.close()
