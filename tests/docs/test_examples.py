@@ -1,0 +1,51 @@
+"""The programs in the docs are run as a reader would run them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def programs(page: str) -> list[tuple[str, str]]:
+    """Return the Python programs of a page, with the names that their first lines give them."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    return [(block.split("\n", 1)[0].removeprefix("# "), block) for block in blocks]
+
+
+def run(folder: Path, name: str, program: str) -> str:
+    (folder / name).write_text(program)
+    done = subprocess.run([sys.executable, name], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+    (submit, work, look) = programs("docs/tutorial/first-jobs.md")
+    first = run(tmp_path, *submit)
+    assert first.count("created") == 3
+    second = run(tmp_path, *submit)
+    assert second.splitlines()[0].endswith("was there already")
+    assert second.count("created") == 2
+    worked = run(tmp_path, *work)
+    assert re.findall(r'running mail {"to":"(\w+)@', worked) == ["bob", "bob", "ada"]
+    assert worked.count("accepted") == 3
+    assert re.search(r"next job is due at 20\d\d-", worked)
+    looked = run(tmp_path, *look)
+    assert looked.count("succeeded {'sent': True}") == 2
+    assert "dead mailbox full" in looked
+    assert "sent round again: 1" in looked
+
+
+def test_the_example_of_triggers_runs(tmp_path: Path) -> None:
+    ((_, program),) = programs("docs/explanation/triggers.md")
+    assert (
+        run(tmp_path, "triggers.py", program + "print(len(trigger.between(now, now + timedelta(7), limit=9, key='k')))")
+        == "7\n"
+    )
+
+
+def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
+    ((name, program),) = programs("README.md")
+    assert "succeeded" in run(tmp_path, name, program)

@@ -1,0 +1,38 @@
+"""What the docs say about the code is compared with the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tidewheel.model.states import Cause, State, diagram
+
+ROOT = Path(__file__).parents[2]
+DOCS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def test_the_state_diagram_is_the_transition_table() -> None:
+    text = (ROOT / "docs/reference/states.md").read_text()
+    block = re.search(r"```mermaid\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    assert block[1].strip() == diagram(), "paste the output of tidewheel.model.states.diagram()"
+
+
+def test_every_state_and_cause_is_explained() -> None:
+    words = set(re.findall(r"`(\w+)`", (ROOT / "docs/reference/states.md").read_text()))
+    assert {*map(str, State), *map(str, Cause)} - {Cause.CLAIMED} <= words
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{target} in {page.name}"
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path) -> None:
+    if page.name == "CHANGELOG.md":
+        return
+    for name in re.findall(r"`((?:src|tests|docs|bench|harness)/[\w./-]+)`", page.read_text()):
+        assert (ROOT / name).exists(), f"{name} in {page.name}"
