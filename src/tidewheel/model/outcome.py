@@ -32,6 +32,14 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For example a traceback."""
 
 
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run used, and behind which layers it ran."""
+
+    cpu_seconds: float = 0.0
+    peak_rss_bytes: int = 0
+    isolation: tuple[str, ...] = ()
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """The end of one run. Cause is one that leaves `running`, as a worker may report it."""
 

@@ -1,0 +1,72 @@
+"""What a task may know and say while it runs. It gets one by naming a parameter of this type."""
+
+import logging
+from typing import Any, Protocol
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_json
+
+MAX_CHECKPOINT_BYTES = 64 * 1024
+
+
+class Reporter(Protocol):
+    """Where the words of a task go: to the store, by way of whoever runs it."""
+
+    def log(self, level: str, text: str) -> None:
+        """Keep one line of log."""
+
+    def progress(self, fraction: float, message: str) -> None:
+        """Keep how far the run has come; only the last one counts."""
+
+    def checkpoint(self, data: str) -> None:
+        """Keep JSON text for the next attempt; only the last one counts, and it is stored before the outcome is."""
+
+
+class Context:
+    """One attempt at a job, as its task sees it."""
+
+    def __init__(
+        self, *, job_id: UUID, token: int, epoch: int, attempt: int, saved: str | None, reporter: Reporter
+    ) -> None:
+        self.job_id = job_id
+        self.token = token
+        self.epoch = epoch
+        self.number = attempt
+        """1 for the first try, 2 for the second, …"""
+        self._saved = saved
+        self._reporter = reporter
+        self._cancelled = False
+        self.log = logging.LoggerAdapter(logging.getLogger("tidewheel.task"), {"job_id": str(job_id)})
+
+    @property
+    def attempt(self) -> tuple[int, int]:
+        """The fencing token `(epoch, token)`: rises with every attempt, so that others can refuse what is old."""
+        return self.epoch, self.token
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this run was asked to stop; a task that sees it should end soon, before it is ended."""
+        return self._cancelled
+
+    def request_stop(self) -> None:
+        """Let `cancelled` be true from now on."""
+        self._cancelled = True
+
+    @property
+    def saved(self) -> Any:
+        """What the last `checkpoint` of an earlier attempt kept; None if there is none."""
+        return None if self._saved is None else msgspec.json.decode(self._saved)
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """Tell how far the run has come, from 0 to 1."""
+        if not 0 <= fraction <= 1:
+            raise Invalid("fraction", f"must be between 0 and 1, not {fraction!r}")
+        self._reporter.progress(float(fraction), message)
+
+    def checkpoint(self, data: Any) -> None:
+        """Keep data (JSON) that the next attempt finds in `saved`, should this one fail or be lost."""
+        self._saved = check_json("checkpoint", data, max_bytes=MAX_CHECKPOINT_BYTES)
+        self._reporter.checkpoint(self._saved)

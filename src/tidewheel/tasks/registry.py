@@ -1,0 +1,60 @@
+"""The tasks of an app by kind. Stored names are looked up here and nowhere else: nothing is imported by name."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_name
+from tidewheel.tasks.definition import COMMAND, HTTP, Isolation, Mode, Preempt, TaskDefinition
+
+
+class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What processes without user code need to know of a task."""
+
+    kind: str
+    mode: Mode
+    preempt: Preempt = "never"
+    isolation: Isolation = "standard"
+    concurrency: int | None = None
+
+
+class Registry:
+    """Holds each kind once."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, TaskDefinition] = {}
+
+    def add(self, task: TaskDefinition) -> None:
+        """Add a task, or refuse a kind that is taken."""
+        check_name("kind", task.kind)
+        if task.kind in (COMMAND, HTTP):
+            raise Invalid("kind", f"{task.kind!r} is built in; give the task another name")
+        if task.kind in self._tasks:
+            raise Invalid("kind", f"{task.kind!r} is taken by {_place(self._tasks[task.kind])}")
+        self._tasks[task.kind] = task
+
+    def get(self, kind: str) -> TaskDefinition | None:
+        """Return the task of a kind, if there is one."""
+        return self._tasks.get(kind)
+
+    def __iter__(self) -> Iterator[TaskDefinition]:
+        """Return the tasks in the order of their declaration."""
+        return iter(self._tasks.values())
+
+    def catalogue(self) -> list[CatalogueEntry]:
+        """Return what may be told to processes that do not load the app."""
+        return [
+            CatalogueEntry(
+                kind=task.kind,
+                mode=task.mode,
+                preempt=task.options.preempt,
+                isolation=task.options.isolation,
+                concurrency=task.options.concurrency,
+            )
+            for task in self
+        ]
+
+
+def _place(task: TaskDefinition) -> str:
+    return f"{task.function.__module__}.{task.function.__qualname__}"

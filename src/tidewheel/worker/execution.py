@@ -1,0 +1,115 @@
+"""What the host and its executors say to one another about one run."""
+
+import enum
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, Protocol
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.model.outcome import Usage
+from tidewheel.tasks.definition import Isolation
+
+Stream = Literal["stdout", "stderr"]
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, as an executor gets it."""
+
+    job_id: UUID
+    token: int
+    epoch: int
+    attempt: int
+    """1 for the first try."""
+    kind: str
+    args: str
+    """JSON text."""
+    saved: str | None = None
+    """JSON text of the last checkpoint of an earlier attempt."""
+    isolation: Isolation = "standard"
+    memory: int | None = None
+    """How many bytes the whole tree of processes may use; None for no bound."""
+    cpu: int | None = None
+    """Thousandths of a core that were taken for it; None if it did not ask."""
+
+
+class End(enum.StrEnum):
+    """How a run ended, seen from outside."""
+
+    RETURNED = "returned"
+    RETRY = "retry"
+    """It asked for another attempt."""
+    FATAL = "fatal"
+    """It said, or it is plain, that another attempt cannot help."""
+    ERROR = "error"
+    """An exception, or a non-zero exit."""
+    SIGNAL = "signal"
+    """A signal that was not ours ended it."""
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    STOPPED = "stopped"
+    """It was asked to stop, by a cancellation or a drain."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an execution."""
+
+    end: End
+    result: str | None = None
+    """JSON text, of any length."""
+    message: str = ""
+    detail: str | None = None
+    """For example a traceback, or the exit code in words."""
+    exit_code: int | None = None
+    after: timedelta | None = None
+    """The wait that a RETRY asked for."""
+    usage: Usage = Usage()
+    files: Mapping[str, Path] = {}
+    """Output files by name, to be stored before `Execution.close`."""
+
+
+class Sink(Protocol):
+    """Where an execution's words go while it runs. None of these may block or raise."""
+
+    def output(self, stream: Stream, data: bytes) -> None:
+        """Take raw output, in chunks as they come."""
+
+    def log(self, level: str, text: str) -> None:
+        """Take one line that the task logged."""
+
+    def progress(self, fraction: float, message: str) -> None:
+        """Take how far it has come."""
+
+    def checkpoint(self, data: str) -> None:
+        """Take what the next attempt is to find."""
+
+
+class Execution(Protocol):
+    """One run under way."""
+
+    async def wait(self) -> Ended:
+        """Return how it ended, once it and every process that it left behind are gone."""
+
+    def stop(self, end: End, grace: float) -> None:
+        """Ask it to end (TIMEOUT or STOPPED), and kill all of it if it has not within `grace` seconds."""
+
+    def pause(self) -> None:
+        """Stop all of its processes where they are."""
+
+    def resume(self) -> None:
+        """Let them go on."""
+
+    def close(self) -> None:
+        """Remove its scratch directory; after `wait`."""
+
+
+class Executor(Protocol):
+    """Starts runs of some kinds."""
+
+    async def start(self, order: Order, sink: Sink) -> Execution:
+        """Begin a run. What cannot be started ends at once, as FATAL with the reason."""
+
+    async def close(self) -> None:
+        """End everything at once."""
