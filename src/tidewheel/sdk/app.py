@@ -50,7 +50,7 @@ class App(Desk):
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 
     async def aenqueue_many(self, calls: Sequence[Signature[Any]], *, connection: Any = None) -> list[Job[Any]]:
-        """Enqueue many jobs at once, all or none: `await app.aenqueue_many([send.s(1), send.s(2)])`."""
+        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`."""
         answers = await self.asubmit([call.spec() for call in calls], connection)
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 

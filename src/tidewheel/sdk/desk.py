@@ -54,12 +54,12 @@ class Desk:
 
     async def pause(self, seconds: float) -> None:
         """Wait before looking again whether a job has ended."""
-        await self.clock.sleep(seconds)
+        await self.stores.pause(seconds)
 
     # Handing in
 
     async def asubmit(self, specs: Sequence[JobSpec], connection: Any = None) -> list[Submitted]:
-        """Store jobs, all or none; with a connection in its transaction."""
+        """Store jobs, all or none; with a connection, inside its transaction and in the caller's thread alone."""
 
         async def submit(store: Store) -> list[Submitted]:
             await self._set_limits(store, specs)
@@ -71,7 +71,7 @@ class Desk:
         return await store.submit_within(connection, specs, waits=True)
 
     def submit(self, specs: Sequence[JobSpec], connection: Any = None) -> list[Submitted]:
-        """Do the same without a loop; the caller's connection is only ever used in the caller's thread."""
+        """Store jobs, all or none; with a connection, inside its transaction and in the caller's thread alone."""
         if connection is None:
             return self.run(self.asubmit(specs))
         store = self.run(self._prepared(specs))

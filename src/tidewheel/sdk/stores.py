@@ -51,6 +51,10 @@ class Stores:
             return await work(own[0])
         return await portal().arun(self._use_resident(work))
 
+    async def pause(self, seconds: float) -> None:
+        """Wait for what may happen in the store meanwhile."""
+        await self.place.clock.sleep(seconds)
+
     async def resident(self) -> Store:
         """Return the store in the background; only to be called there."""
         async with self._opening:
