@@ -3,6 +3,7 @@
 import base64
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -34,6 +35,7 @@ class Server(ThreadingHTTPServer):
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
         self.answers: Callable[[str], Answer | None] = lambda _path: (200, {}, b"")
         self.released = threading.Event()
+        self.hung_up = threading.Event()
 
     @property
     def url(self) -> str:
@@ -51,11 +53,22 @@ class Handler(BaseHTTPRequestHandler):
             self.server.released.wait(30)
             return
         status, headers, content = answer
+        if "X-Endless" in headers:
+            self._send_for_ever(content)
+            return
         self.send_response_only(status)
         for name, value in {"Content-Length": str(len(content)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(content)
+
+    def _send_for_ever(self, content: bytes) -> None:
+        self.send_response_only(200)
+        self.end_headers()
+        with suppress(OSError):  # until the other side hangs up
+            while not self.server.released.is_set():
+                self.wfile.write(content)
+        self.server.hung_up.set()
 
     do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815 - the names are the library's
 
@@ -117,6 +130,14 @@ async def test_a_long_answer_is_cut_between_two_characters(server: Server) -> No
     assert answer["truncated"]
     assert answer["body"] == "ü" * (MAX_BODY // 2)
     assert odd["body"] == "." + "ü" * (MAX_BODY // 2 - 1)
+
+
+async def test_an_answer_without_an_end_is_not_read_to_its_end(server: Server) -> None:
+    answer = await ask(server, (200, {"X-Endless": "yes"}, b"." * 65536), timeout=30)
+
+    assert (len(answer["body"]), answer["truncated"]) == (MAX_BODY, True)
+    assert server.hung_up.wait(30)
+    assert not server.released.is_set()
 
 
 @pytest.mark.parametrize("status", [429, 503])
