@@ -61,8 +61,8 @@ class Submitting(Part):
             return []
         numbers = await find_lanes(joined, [job.lane for job in jobs])
         make_id = id_maker(self._db)  # one of its own: this may be any thread
-        ids = [make_id() for _ in jobs]
-        if not any(job.idempotency_key or job.unique_key for job in jobs):
+        ids = [getattr(job, "id", None) or make_id() for job in jobs]
+        if not any(job.idempotency_key or job.unique_key or getattr(job, "after", ()) for job in jobs):
             return await _add_keyed(joined, jobs, numbers, ids)
         return await again_if_raced(joined, lambda: _add_keyed(joined, jobs, numbers, ids))
 
