@@ -17,7 +17,7 @@ from tidewheel.sdk.portal import portal
 
 def run(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
+        [sys.executable, "-W", "error", "-c", program],
         cwd=folder,
         capture_output=True,
         text=True,
