@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.errors import Invalid
 from tidewheel.store.base import Store
+from tidewheel.worker.link import Setup
 
 DEFAULT_URL = "sqlite:///tidewheel.db"
 
@@ -34,6 +36,20 @@ def database_of(url: str) -> Database:
 async def open_store(url: str = DEFAULT_URL) -> Store:
     """Open the store that a URL names."""
     return await database_of(url).open()
+
+
+def blobs_url(database: str, chosen: str | None = None) -> str:
+    """Return where large things live: where someone chose, or in a folder beside the SQLite file or right here."""
+    if chosen is not None:
+        return chosen
+    is_file = _split(database).scheme not in ("postgresql", "postgres")
+    folder = sqlite_path(database).absolute().parent if is_file else Path.cwd()
+    return (folder / "tidewheel-blobs").as_uri()
+
+
+async def open_all(setup: Setup) -> tuple[Store, Blobs]:
+    """Open the store and the blobs that a child of a worker was told of."""
+    return await open_store(setup.database), open_blobs(setup.blobs)
 
 
 def _postgres(url: str) -> Database:

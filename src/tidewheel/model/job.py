@@ -9,7 +9,7 @@ import msgspec
 
 from tidewheel.model.outcome import Failure
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import Needs
+from tidewheel.model.resources import NO_NEEDS, Needs
 from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.states import State
 
@@ -82,6 +82,7 @@ class Run(msgspec.Struct, frozen=True):
     failures: int
     losses: int
     cancelling: bool = False
+    needs: Needs = NO_NEEDS
 
 
 class Claimed(msgspec.Struct, frozen=True):

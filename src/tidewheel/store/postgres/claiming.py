@@ -15,7 +15,7 @@ from tidewheel.errors import Invalid, LeaseLost, Unavailable
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.limit import admit
 from tidewheel.model.order import Head, share_out
-from tidewheel.model.resources import Resources, parse_needs_text, take
+from tidewheel.model.resources import NO_NEEDS, Resources, parse_needs_text, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import Lane, can_run
 from tidewheel.store.postgres.connection import SQL, Connection, one
@@ -348,4 +348,5 @@ def _run_of(row: Any, lanes: dict[int, Lane]) -> Run:
         failures,
         losses,
         cancelling,
+        lane.needs or NO_NEEDS,
     )

@@ -9,7 +9,7 @@ import msgspec
 from tidewheel.errors import LeaseLost
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import take
+from tidewheel.model.resources import NO_NEEDS, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.sqlite.lanes import Lanes
 from tidewheel.store.sqlite.limits import admit_candidates, turn_away
@@ -105,6 +105,7 @@ def runs_of(lanes: Lanes, text: str) -> list[Run]:
                 row.failures,
                 row.losses,
                 row.cancelling == 1,
+                lane.needs or NO_NEEDS,
             )
         )
     return runs

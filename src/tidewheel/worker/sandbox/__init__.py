@@ -1,0 +1,1 @@
+"""What keeps a task to itself: one file a layer."""
