@@ -30,6 +30,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str = ""
     detail: str | None = None
     """For example a traceback."""
+    exit_code: int | None = None
+    """Of a command."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

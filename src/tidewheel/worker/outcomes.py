@@ -40,8 +40,7 @@ def outcome_of(run: Run, ended: Ended, rand: float, started_at: datetime | None 
     if ended.end is End.RETURNED:
         return Outcome(run.job_id, run.token, Cause.RETURNED, ended.result, started_at=started_at, usage=ended.usage)
     cause, delay = _next(run, ended, options_of(run.options).retry, rand)
-    message = ended.message[:MAX_MESSAGE]
-    error = None if cause is Cause.STOPPED else Failure(reason=_REASONS[ended.end], message=message, detail=_cut(ended))
+    error = None if cause is Cause.STOPPED else _failure(ended)
     return Outcome(
         run.job_id, run.token, cause, error=error, delay=delay, started_at=started_at, usage=ended.usage
     )
@@ -58,6 +57,11 @@ def _next(run: Run, ended: Ended, policy: RetryPolicy, rand: float) -> tuple[Cau
     if not retries_left(policy, failures):
         return Cause.GAVE_UP, timedelta(0)
     return Cause.FAILED, retry_delay(policy, failures, rand) if ended.after is None else ended.after
+
+
+def _failure(ended: Ended) -> Failure:
+    message = ended.message[:MAX_MESSAGE]
+    return Failure(reason=_REASONS[ended.end], message=message, detail=_cut(ended), exit_code=ended.exit_code)
 
 
 def _cut(ended: Ended) -> str | None:
