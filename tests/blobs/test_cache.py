@@ -1,9 +1,11 @@
 """Artifacts on a worker's host."""
 
 import asyncio
+import fcntl
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from tests.blobs.conftest import names_in
 from tidewheel.blobs import ArtifactCache, Blobs, open_blobs
+from tidewheel.blobs.disk import remove_unless_locked
 from tidewheel.blobs.memory import MemoryBackend
 from tidewheel.blobs.names import artifact_key
 from tidewheel.errors import Damaged, Invalid, NotFound
@@ -113,6 +116,30 @@ async def test_one_who_gives_up_does_not_stop_it_for_the_others(
     assert first.cancelled()
     assert await second == b"shared"
     assert backend.gets == 1
+
+
+async def test_one_who_gives_up_early_holds_nothing(
+    cache: ArtifactCache, blobs: Blobs, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = await blobs.put_bytes(bytes(900))
+    await use(cache, digest)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly(*arguments: int, real: Callable[..., None] = fcntl.flock) -> None:
+        begun.set()
+        go_on.wait()
+        real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", slowly)
+        asker = asyncio.create_task(use(cache, digest))
+        await asyncio.to_thread(begun.wait)
+        asker.cancel()
+        await asyncio.wait([asker])
+        go_on.set()
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+
+    assert remove_unless_locked(folder / digest)
 
 
 async def test_what_is_missing_fails_for_all_and_can_be_had_once_it_is_there(

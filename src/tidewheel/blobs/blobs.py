@@ -48,8 +48,8 @@ class Blobs:
     async def _has(self, digest: Digest, size: int) -> bool:
         return await self._backend.size(names.artifact_key(digest)) == size
 
-    async def fetch(self, digest: str, to: Path, *, mode: int = 0o644) -> None:
-        """Copy an artifact to a file, which appears whole and right or not at all."""
+    async def fetch(self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True) -> None:
+        """Copy an artifact to a file that appears whole and right or not at all, and maybe in place of an earlier one."""
         key = names.artifact_key(names.check_digest(digest))
         with told_plainly(), part_in(to.parent) as part:
             hasher = hashlib.sha256()
@@ -60,7 +60,7 @@ class Blobs:
             if hasher.hexdigest() != digest:
                 raise Damaged("artifact", digest)
             os.fchmod(part.file.fileno(), mode)
-            await asyncio.to_thread(part.publish, to)
+            await asyncio.to_thread(part.publish, to, replace=replace)
 
     # Results and outputs
 

@@ -1,9 +1,9 @@
 """Artifacts kept on a worker's host, so that each is fetched once.
 
-Processes may share the folder. A file appears whole, by a rename. Whoever uses one holds a shared lock on it, which the
-system drops with the process; whoever wants to remove one must get the lock for itself, and so never takes away what is
-in use. The content is compared with the digest when a process first uses a file, and again whenever size or time of
-change differ from what it saw then.
+Processes may share the folder. A file appears whole, and never in place of another, which could be in use. Whoever uses
+one holds a shared lock on it, which the system drops with the process; whoever wants to remove one must get the lock for
+itself, and so never takes away what is in use. The content is compared with the digest when a process first uses a file,
+and again whenever size or time of change differ from what it saw then.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +25,31 @@ _ATTEMPTS: Final = 5
 _MODE: Final = 0o555
 
 _Mark = tuple[int, int, int, int]
+
+
+class _Download:
+    """A download under way, with those who wait for it; its handle is closed when the last has got one of its own."""
+
+    def __init__(self, task: asyncio.Task[int]) -> None:
+        self.task = task
+        self._waiting = 0
+        self._closed = False
+
+    @contextmanager
+    def awaited(self) -> Iterator[None]:
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            self.close_if_unwanted()
+
+    def close_if_unwanted(self) -> None:
+        if self._waiting or self._closed or not self.task.done():
+            return
+        self._closed = True
+        if not self.task.cancelled() and self.task.exception() is None:
+            os.close(self.task.result())
 
 
 class ArtifactCache:
@@ -41,7 +66,7 @@ class ArtifactCache:
         self._max_bytes = max_bytes
         self._clock = clock or SystemClock()
         self._seen: dict[Digest, _Mark] = {}
-        self._downloads: dict[Digest, asyncio.Task[None]] = {}
+        self._downloads: dict[Digest, _Download] = {}
         with told_plainly():
             folder.mkdir(parents=True, exist_ok=True)
             sweep(folder)
@@ -57,12 +82,13 @@ class ArtifactCache:
             os.close(handle)
 
     async def _held(self, digest: Digest) -> int:
-        for _ in range(_ATTEMPTS):
-            handle = await asyncio.to_thread(self._hold, digest)
-            if handle is not None:
-                return handle
-            await self._fetch_once(digest)
-        raise Unavailable(f"artifact {digest} does not stay in {self._folder}")
+        holding = asyncio.create_task(asyncio.to_thread(self._hold, digest))
+        try:
+            handle = await asyncio.shield(holding)
+        except asyncio.CancelledError:
+            holding.add_done_callback(_let_go)  # a thread cannot be stopped, and nobody else knows its handle
+            raise
+        return await self._fetched(digest) if handle is None else handle
 
     def _hold(self, digest: Digest) -> int | None:
         """Return a handle that holds the file, or None if it must be fetched."""
@@ -81,7 +107,7 @@ class ArtifactCache:
             if good:
                 return handle
             with suppress(FileNotFoundError):
-                if path.stat().st_ino == os.fstat(handle).st_ino:
+                if os.path.samestat(path.lstat(), os.fstat(handle)):
                     path.unlink()
             os.close(handle)
             return None
@@ -100,21 +126,23 @@ class ArtifactCache:
         os.utime(handle, ns=(int(self._clock.now().timestamp() * 1e9), status.st_mtime_ns))
         return True
 
-    async def _fetch_once(self, digest: Digest) -> None:
+    async def _fetched(self, digest: Digest) -> int:
         download = self._downloads.get(digest)
         if download is None:
-            download = self._downloads[digest] = asyncio.create_task(self._fetch(digest))
-            download.add_done_callback(lambda task: self._end_of(task, digest))
-        await asyncio.shield(download)  # whoever gives up does not stop it for the others
+            download = self._downloads[digest] = _Download(asyncio.create_task(self._fetch(digest)))
+            download.task.add_done_callback(lambda _: self._downloads.pop(digest).close_if_unwanted())
+        with download.awaited():
+            return os.dup(await asyncio.shield(download.task))  # whoever gives up does not stop it for the others
 
-    def _end_of(self, task: asyncio.Task[None], digest: Digest) -> None:
-        del self._downloads[digest]
-        if not task.cancelled():
-            task.exception()  # those who wait have it; if nobody does any more, it is of no interest
-
-    async def _fetch(self, digest: Digest) -> None:
-        await self._blobs.fetch(digest, self._folder / digest, mode=_MODE)
-        await asyncio.to_thread(self._make_room, digest)
+    async def _fetch(self, digest: Digest) -> int:
+        """Fetch a file and return a handle that holds it, so that nobody makes room of it before it was used."""
+        for _ in range(_ATTEMPTS):
+            await self._blobs.fetch(digest, self._folder / digest, mode=_MODE, replace=False)
+            handle = await asyncio.to_thread(self._hold, digest)
+            if handle is not None:
+                await asyncio.to_thread(self._make_room)
+                return handle
+        raise Unavailable(f"artifact {digest} does not stay in {self._folder}")
 
     def _entries(self) -> Iterator[tuple[os.stat_result, Path]]:
         with told_plainly():
@@ -123,7 +151,7 @@ class ArtifactCache:
             with suppress(FileNotFoundError):  # another process made room, or gave a part its name
                 yield path.lstat(), path
 
-    def _make_room(self, new: Digest) -> None:
+    def _make_room(self) -> None:
         """Remove what was used least recently until the rest fits."""
         entries = list(self._entries())
         total = sum(status.st_size for status, _ in entries)
@@ -131,6 +159,11 @@ class ArtifactCache:
             if total <= self._max_bytes:
                 return
             with suppress(OSError):
-                if path.name != new and remove_unless_locked(path):
+                if remove_unless_locked(path):
                     total -= status.st_size
                     self._seen.pop(Digest(path.name), None)
+
+
+def _let_go(holding: asyncio.Task[int | None]) -> None:
+    if not holding.cancelled() and holding.exception() is None and (handle := holding.result()) is not None:
+        os.close(handle)

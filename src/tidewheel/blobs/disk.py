@@ -37,12 +37,16 @@ class Part(NamedTuple):
     file: BinaryIO
     path: Path
 
-    def publish(self, target: Path) -> None:
-        """Let it appear under its name, whole, in place of what was there; `file` is closed."""
+    def publish(self, target: Path, *, replace: bool) -> None:
+        """Let it appear under its name, whole; what was there is replaced, or else stays. `file` is closed."""
         with self.path.open("rb") as guard:
             fcntl.flock(guard, fcntl.LOCK_SH)  # the lock must outlive `file`, or a sweeper could come between
             self.file.close()  # no system runs a program that someone has open for writing
-            self.path.replace(target)
+            if replace:
+                self.path.replace(target)
+            else:
+                with suppress(FileExistsError):
+                    target.hardlink_to(self.path)
 
     def make_durable(self) -> None:
         """Write it to the disk."""
@@ -84,6 +88,8 @@ def remove_unless_locked(path: Path) -> bool:
     handle = os.open(path, _READ)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(handle), path.lstat()):
+            return False  # removed by another before we had the lock, and made anew
         path.unlink()
     except BlockingIOError:
         return False

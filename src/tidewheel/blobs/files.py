@@ -38,7 +38,7 @@ class FileBackend:
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    part.publish(target)
+                    part.publish(target, replace=True)
                     break
                 except FileNotFoundError:  # a delete has just removed the folder, which was empty
                     if attempt == _ATTEMPTS:
