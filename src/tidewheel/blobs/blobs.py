@@ -49,7 +49,7 @@ class Blobs:
         return await self._backend.size(names.artifact_key(digest)) == size
 
     async def fetch(self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True) -> None:
-        """Copy an artifact to a file that appears whole and right or not at all, and maybe in place of an earlier one."""
+        """Copy an artifact to a file that appears whole and right, maybe in place of an earlier one, or not at all."""
         key = names.artifact_key(names.check_digest(digest))
         with told_plainly(), part_in(to.parent) as part:
             hasher = hashlib.sha256()

@@ -1,9 +1,9 @@
 """Artifacts kept on a worker's host, so that each is fetched once.
 
 Processes may share the folder. A file appears whole, and never in place of another, which could be in use. Whoever uses
-one holds a shared lock on it, which the system drops with the process; whoever wants to remove one must get the lock for
-itself, and so never takes away what is in use. The content is compared with the digest when a process first uses a file,
-and again whenever size or time of change differ from what it saw then.
+one holds a shared lock on it, which the system drops with the process; whoever wants to remove one must get the lock
+for itself, and so never takes away what is in use. The content is compared with the digest when a process first uses a
+file, and again whenever size or time of change differ from what it saw then.
 """
 
 import asyncio
