@@ -10,7 +10,8 @@
     ├── LeaseLost(worker_id)           the worker is no longer alive for the store      409
     ├── Unavailable                    try again; the cause is kept                     503
     │   ├── OutcomeUnknown             the write may or may not have happened
-    │   └── StoreFull                  no room left; nothing was written
+    │   ├── StoreFull                  no room left; nothing was written
+    │   └── Damaged(what, key)         what is stored is not what was stored
     └── StoreMismatch                  program and store do not fit; says what to do    —
 
 Branches mean different things to a caller: mend the request, look again, or wait. Signals that a job raises to steer
@@ -88,6 +89,15 @@ class OutcomeUnknown(Unavailable):
 
 class StoreFull(Unavailable):
     """The store has no room left; nothing was written."""
+
+
+class Damaged(Unavailable):
+    """What came back is not what was stored; if it is not the way that spoils it, it must be stored anew."""
+
+    def __init__(self, what: str, key: object) -> None:
+        super().__init__(f"{what} {key} is damaged: its content does not match its digest")
+        self.what = what
+        self.key = key
 
 
 class StoreMismatch(TideError):
