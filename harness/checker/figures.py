@@ -4,7 +4,7 @@ import msgspec
 
 from harness.checker.history import History
 from harness.checker.intervals import Execution
-from harness.checker.records import Death, Fault, Submit
+from harness.checker.records import Death, Fault, Kill, Submit
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,6 @@ class Vacuous(Exception):
 
 def measure(history: History) -> Figures:
     """Count."""
-    faults = [fault for fault in history.of(Fault) if fault.phase == "begin"]
     runs = [run for found in history.executions.values() for run in found]
     return Figures(
         submitted=len(history.submits),
@@ -42,9 +41,9 @@ def measure(history: History) -> Figures:
         cancelled=len(history.cancels),
         succeeded=sum(final.state == "succeeded" for final in history.finals.values()),
         executions=len(runs),
-        kills=sum(fault.kills for fault in history.of(Fault)),
+        kills=len(history.of(Kill)),
         deaths=len(history.of(Death)),
-        faults=len(faults),
+        faults=sum(fault.phase == "begin" for fault in history.of(Fault)),
         reclaims=sum(run.ended is None and _superseded(history, run) for run in runs),
         stale=sum(run.ok and _superseded(history, run) for run in runs),
     )

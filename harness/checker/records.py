@@ -50,8 +50,14 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     t: float
     name: str
     phase: Literal["begin", "end"]
-    kills: int = 0
-    """How many processes it killed."""
+
+
+class Kill(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The harness killed a process."""
+
+    t: float
+    pid: int
+    role: str
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -105,7 +111,7 @@ class Final(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     parents: tuple[str, ...] = ()
 
 
-Record = Submit | Cancel | Witness | Fault | Death | Healed | Left | Cap | Final
+Record = Submit | Cancel | Witness | Fault | Kill | Death | Healed | Left | Cap | Final
 
 _decode = msgspec.json.Decoder(Record).decode
 _encode = msgspec.json.Encoder().encode

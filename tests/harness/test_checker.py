@@ -19,6 +19,7 @@ from harness.checker.records import (
     Fault,
     Final,
     Healed,
+    Kill,
     Left,
     Record,
     Submit,
@@ -56,7 +57,8 @@ def retried() -> list[Record]:
     return [
         *submitted(),
         *ran(ok=None),
-        Fault(t=2.1, name="kill", phase="begin", kills=1),
+        Fault(t=2.1, name="kill", phase="begin"),
+        Kill(t=2.1, pid=101, role="runner"),
         Death(t=2.2, pid=101),
         *ran(token=2, t=3.0, last=4.0),
         ended(token=2, losses=1, attempts=2),
