@@ -194,14 +194,19 @@ class Cluster:
 
     def _observe(self) -> None:
         while not self._stop.is_set():
-            for process in self._ours():
-                if process.name not in self._seen:
-                    self._seen.add(process.name)
-                    self._watch.add(process)
-                if process.dead and process.parent == os.getpid():
-                    self._reap(process.pid)
-            for process in self._watch.deaths(SCAN):
-                self._journal.died(process.pid)
+            self._look(SCAN)
+        self._look(0)  # at those that were killed last
+
+    def _look(self, within: float) -> None:
+        """Watch whoever is new, reap whoever is dead, and wait a while for deaths."""
+        for process in self._ours():
+            if process.name not in self._seen:
+                self._seen.add(process.name)
+                self._watch.add(process)
+            if process.dead and process.parent == os.getpid():
+                self._reap(process.pid)
+        for process in self._watch.deaths(within):
+            self._journal.died(process.pid)
 
     def _reap(self, pid: int) -> None:
         """Take away a dead child of ours: a worker, or an orphan that came to us."""

@@ -1,6 +1,6 @@
 """A worker as one writes it in an afternoon: it takes leases and renews them, but its tasks do not end with it.
 
-It is here to be caught: `python -m tests.harness.naive_worker <database>` runs jobs of any kind as the witness's command.
+It is here to be caught. `python -m tests.harness.naive_worker <database>` runs every job as the witness's command.
 """
 
 import asyncio

@@ -10,6 +10,7 @@ import pytest
 from harness.arena import Arena
 from harness.checker import History, check, require
 from harness.nemesis import paused
+from tests.builders import MINUTE
 from tests.harness import naive_worker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
@@ -27,7 +28,7 @@ def rules_broken(history: History) -> set[str]:
 async def test_jobs_that_are_left_in_peace_are_found_clean(store: str) -> None:
     async with Arena("postgres" if store == "postgres" else "sqlite", command=naive) as arena:
         jobs = [await arena.submit("nap", seconds=0.1) for _ in range(8)]
-        waiting = await arena.submit("nap", seconds=0.1, wishes={"delay": naive_worker.timedelta(minutes=9)})
+        waiting = await arena.submit("nap", seconds=0.1, wishes={"delay": MINUTE})
         await arena.client.cancel(waiting)
 
         ended = await arena.ended(*jobs)
