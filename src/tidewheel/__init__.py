@@ -1,1 +1,92 @@
 """Tidewheel runs jobs on time."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidewheel.errors import (
+        AlreadyActive,
+        Conflict,
+        IllegalMove,
+        Invalid,
+        JobCancelled,
+        JobFailed,
+        KeyReused,
+        LeaseLost,
+        NotFound,
+        OutcomeUnknown,
+        StoreFull,
+        StoreMismatch,
+        TideError,
+        Unavailable,
+    )
+    from tidewheel.model.job import Job as JobInfo
+    from tidewheel.model.priority import Priority
+    from tidewheel.model.retry import RetryPolicy
+    from tidewheel.model.states import State
+    from tidewheel.sdk.app import App
+    from tidewheel.sdk.flow import chain, group
+    from tidewheel.sdk.job import GroupJob, Job
+    from tidewheel.sdk.task import Signature, Task
+    from tidewheel.sdk.transaction import Transaction
+    from tidewheel.tasks.context import Context
+    from tidewheel.tasks.signals import Fatal, Retry
+
+__all__ = [
+    "AlreadyActive",
+    "App",
+    "Conflict",
+    "Context",
+    "Fatal",
+    "GroupJob",
+    "IllegalMove",
+    "Invalid",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobInfo",
+    "KeyReused",
+    "LeaseLost",
+    "NotFound",
+    "OutcomeUnknown",
+    "Priority",
+    "Retry",
+    "RetryPolicy",
+    "Signature",
+    "State",
+    "StoreFull",
+    "StoreMismatch",
+    "Task",
+    "TideError",
+    "Transaction",
+    "Unavailable",
+    "chain",
+    "group",
+]
+
+_ELSEWHERE = {
+    "App": "sdk.app",
+    "Context": "tasks.context",
+    "Fatal": "tasks.signals",
+    "GroupJob": "sdk.job",
+    "Job": "sdk.job",
+    "JobInfo": "model.job",
+    "Priority": "model.priority",
+    "Retry": "tasks.signals",
+    "RetryPolicy": "model.retry",
+    "Signature": "sdk.task",
+    "State": "model.states",
+    "Task": "sdk.task",
+    "Transaction": "sdk.transaction",
+    "chain": "sdk.flow",
+    "group": "sdk.flow",
+}
+"""Where the names are that are not errors; each is loaded when it is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'tidewheel' has no attribute {name!r}")
+    module = import_module(f"tidewheel.{_ELSEWHERE.get(name, 'errors')}")
+    value = globals()[name] = getattr(module, "Job" if name == "JobInfo" else name)
+    return value

@@ -8,6 +8,8 @@
     │   ├── AlreadyActive(job_id)      a job with the same unique key has not ended
     │   └── IllegalMove(state, cause)  no such move in the transition table
     ├── LeaseLost(worker_id)           the worker is no longer alive for the store      409
+    ├── JobFailed(job_id, state, …)    a job was waited for that ended without a result —
+    │   └── JobCancelled               someone cancelled it
     ├── Unavailable                    try again; the cause is kept                     503
     │   ├── OutcomeUnknown             the write may or may not have happened
     │   ├── StoreFull                  no room left; nothing was written
@@ -77,6 +79,22 @@ class LeaseLost(TideError):
     def __init__(self, worker_id: object) -> None:
         super().__init__(f"worker {worker_id} holds no lease any more")
         self.worker_id = worker_id
+
+
+class JobFailed(TideError):
+    """A job that someone waited for ended without a result."""
+
+    def __init__(self, job_id: object, state: str, reason: str, message: str) -> None:
+        told = f"{reason}: {message}" if message else reason
+        super().__init__(f"job {job_id} is {state}" + (f" ({told})" if told and told != state else ""))
+        self.job_id = job_id
+        self.state = state
+        self.reason = reason
+        self.message = message
+
+
+class JobCancelled(JobFailed):
+    """A job that someone waited for was cancelled."""
 
 
 class Unavailable(TideError):

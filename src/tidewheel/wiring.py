@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from tidewheel.blobs import Blobs, open_blobs
+from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.store.base import Store
 from tidewheel.worker.link import Setup
@@ -28,14 +29,16 @@ class Database(NamedTuple):
     """Return the SQL that a migration would run."""
 
 
-def database_of(url: str) -> Database:
+def database_of(url: str, clock: Clock | None = None) -> Database:
     """Return the database that a URL names; its driver is loaded only now."""
-    return _postgres(url) if _split(url).scheme in ("postgresql", "postgres") else _sqlite(sqlite_path(url))
+    if _split(url).scheme in ("postgresql", "postgres"):
+        return _postgres(url, clock)
+    return _sqlite(sqlite_path(url), clock)
 
 
-async def open_store(url: str = DEFAULT_URL) -> Store:
-    """Open the store that a URL names."""
-    return await database_of(url).open()
+async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None) -> Store:
+    """Open the store that a URL names; a clock of one's own is for tests."""
+    return await database_of(url, clock).open()
 
 
 def blobs_url(database: str, chosen: str | None = None) -> str:
@@ -52,24 +55,24 @@ async def open_all(setup: Setup) -> tuple[Store, Blobs]:
     return await open_store(setup.database), open_blobs(setup.blobs)
 
 
-def _postgres(url: str) -> Database:
+def _postgres(url: str, clock: Clock | None) -> Database:
     try:
         from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
     except ModuleNotFoundError as error:
         raise Invalid("database", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
     return Database(
-        partial(postgres.open_store, url),
+        partial(postgres.open_store, url, clock=clock),
         partial(postgres.migrate, url),
         partial(postgres.check, url),
         partial(postgres.pending_sql, url),
     )
 
 
-def _sqlite(path: Path) -> Database:
+def _sqlite(path: Path, clock: Clock | None) -> Database:
     from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
 
     return Database(
-        partial(sqlite.open_store, path),
+        partial(sqlite.open_store, path, clock),
         partial(asyncio.to_thread, sqlite.migrate, path),
         partial(asyncio.to_thread, sqlite.check, path),
         partial(asyncio.to_thread, sqlite.pending_sql, path),

@@ -12,9 +12,9 @@ hold throughout:
 - `tenant=None` means all tenants and is for operators; with a tenant given, what is not theirs does not exist.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -27,6 +27,8 @@ from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+
+T = TypeVar("T")
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +117,42 @@ class JobStore(Protocol):
         The job is `queued` and may run now (`due_at` stays what it was), with failures and losses at zero. Its token
         goes on rising, and its last attempt becomes an attempt of its record. A start deadline that has passed is
         removed. Jobs that are active, succeeded, unknown, or whose unique key is taken are left out of the answer.
+        """
+        ...
+
+
+class Inside(Protocol):
+    """What work gets that is run inside a transaction of the store."""
+
+    def execute(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement on tables that are not the store's and return its rows. Raises Invalid."""
+        ...
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
+        """Do what `JobStore.submit` does."""
+        ...
+
+
+class JoinStore(Protocol):
+    """For those who want jobs and changes of their own to happen together, or neither."""
+
+    async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
+        """Add the lanes of jobs that are about to come, so that the transaction that brings them need not."""
+        ...
+
+    async def submit_within(self, connection: Any, specs: Sequence[JobSpec], *, waits: bool) -> list[Submitted]:
+        """Do what `submit` does by the caller's own connection, inside its transaction, after `make_lanes`.
+
+        The jobs are there once the caller commits, and never if it does not. `waits` tells whether the caller has an
+        event loop; without one nothing is awaited. Raises Invalid for a connection that cannot be used, before anything
+        was done with it. No hint is given: polling finds the jobs.
+        """
+        ...
+
+    async def transact(self, work: Callable[[Inside], T]) -> T:
+        """Run short work inside one transaction of the store and return its answer; what it raises undoes all of it.
+
+        Raises Invalid where the store has more than one writer; there `submit_within` serves.
         """
         ...
 
@@ -282,7 +320,7 @@ class UpkeepStore(Protocol):
         ...
 
 
-class Store(JobStore, RunStore, WorkerStore, FlowStore, SearchStore, UpkeepStore, Protocol):
+class Store(JobStore, JoinStore, RunStore, WorkerStore, FlowStore, SearchStore, UpkeepStore, Protocol):
     """A whole store, open. What it stores is described in `store/<dialect>/schema.sql`."""
 
     @property

@@ -25,6 +25,11 @@ HTTP: Final = "http"
 """The kind of jobs that make an HTTP call."""
 
 
+def limit_key(kind: str) -> str:
+    """Return the limit key under which the jobs of a task with a `concurrency` run."""
+    return f"task:{kind}"
+
+
 class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How jobs of a task are run unless one is submitted with other wishes."""
 

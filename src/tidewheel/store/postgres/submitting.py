@@ -1,19 +1,22 @@
 """Submitting: jobs go in whole batches or not at all."""
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 from msgspec.structs import replace
 
-from tidewheel.errors import AlreadyActive, KeyReused
+from tidewheel.errors import AlreadyActive, Invalid, KeyReused
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, prepare_all
+from tidewheel.store.base import Inside
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
-from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
+from tidewheel.store.postgres.parts import Part, id_maker
 
+T = TypeVar("T")
 Slot = tuple[int, str]
 """A tenant and a key of theirs."""
 
@@ -44,6 +47,28 @@ class Submitting(Part):
         numbers = await self._lanes.ids(connection, [job.lane for job in jobs])
         await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, ids))
         return [Submitted(job_id, created=True) for job_id in ids]
+
+    async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
+        lanes = [job.lane for job in prepare_all(specs, max_args_bytes=self.max_args_bytes)]
+        if not self._lanes.knows(lanes):
+            numbers = await self._db.transaction(lambda connection: self._lanes.ids(connection, lanes))
+            self._lanes.remember(lanes, numbers)
+
+    async def submit_within(self, connection: Any, specs: Sequence[JobSpec], *, waits: bool) -> list[Submitted]:
+        jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
+        joined = await join(connection, waits=waits)
+        if not jobs:
+            return []
+        numbers = await find_lanes(joined, [job.lane for job in jobs])
+        make_id = id_maker(self._db)  # one of its own: this may be any thread
+        ids = [make_id() for _ in jobs]
+        if not any(job.idempotency_key or job.unique_key for job in jobs):
+            return await _add_keyed(joined, jobs, numbers, ids)
+        return await again_if_raced(joined, lambda: _add_keyed(joined, jobs, numbers, ids))
+
+    async def transact(self, work: Callable[[Inside], T]) -> T:
+        del work
+        raise Invalid("transaction", "is for SQLite; with PostgreSQL use task.using(connection=…) in one of your own")
 
 
 async def _add_keyed(

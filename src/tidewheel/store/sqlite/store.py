@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import apsw
@@ -23,8 +23,18 @@ from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaw
 from tidewheel.model.states import Cause, State
 from tidewheel.model.submission import MAX_ARGS_BYTES, prepare_all
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
-from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
-from tidewheel.store.sqlite import claiming, flowing, keeping, searching, settling, steering, submitting, working
+from tidewheel.store.base import ClaimRequest, Counts, Inside, JobFilter, Page
+from tidewheel.store.sqlite import (
+    claiming,
+    flowing,
+    joining,
+    keeping,
+    searching,
+    settling,
+    steering,
+    submitting,
+    working,
+)
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.migrate import open_migrated
@@ -91,6 +101,16 @@ class SqliteStore:
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
         return await self._write(lambda session: submitting.submit(session, jobs)) if jobs else []
+
+    async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
+        del specs
+
+    async def submit_within(self, connection: Any, specs: Sequence[JobSpec], *, waits: bool) -> list[Submitted]:
+        del specs, waits
+        joining.refuse(connection)
+
+    async def transact(self, work: Callable[[Inside], T]) -> T:
+        return await self._write(lambda session: joining.transact(session, work, self.max_args_bytes))
 
     async def cancel(self, job_id: UUID, *, tenant: str | None = None, reason: str = "") -> Job:
         steering.check_reason(reason)

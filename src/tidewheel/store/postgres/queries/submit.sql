@@ -69,3 +69,23 @@ SELECT job.id, job.tenant, job.unique_key, job.state
     ON asked.tenant = job.tenant AND asked.key = job.unique_key
  ORDER BY job.id
    FOR UPDATE OF job
+
+-- name: find_named_lane
+SELECT lane.id, lane.tenant
+  FROM tidewheel.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE tenant.name = $1 AND lane.queue = $2 AND lane.kind = $3 AND lane.needs = $4 AND lane.keyed = $5
+
+-- name: mark_caller
+-- In the caller's transaction a race that was lost must not undo what the caller did.
+SAVEPOINT tidewheel_submit
+
+-- name: undo_to_caller
+ROLLBACK TO SAVEPOINT tidewheel_submit
+
+-- name: unmark_caller
+RELEASE SAVEPOINT tidewheel_submit
+
+-- name: begin_by_look
+-- Lets a driver that begins transactions with the first statement begin one.
+SELECT 1

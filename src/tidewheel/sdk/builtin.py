@@ -1,0 +1,118 @@
+"""Jobs that need no function: any executable, and an HTTP call."""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.job import JobSpec
+from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.job import Job
+from tidewheel.sdk.options import KNOWN, JobOptions, check_known, spec_of
+from tidewheel.tasks.builtin import DEFAULT_ANSWER, CommandCall, HttpCall, check_command, check_http
+from tidewheel.tasks.definition import COMMAND, HTTP, TaskOptions
+from tidewheel.tasks.durations import Duration, parse_duration
+
+
+class CommandOptions(JobOptions, total=False):
+    """What `app.command` takes."""
+
+    env: Mapping[str, str]
+    """Variables, besides the few that every command finds."""
+    stdin: str
+    cwd: str
+    artifact: str
+    """An uploaded file that is there when the command starts."""
+
+
+class HttpOptions(JobOptions, total=False):
+    """What `app.http` takes."""
+
+    headers: Mapping[str, str]
+    body: str | bytes
+    json: Any
+    """In place of `body`: is sent as JSON."""
+    answer_within: Duration
+    """How long the whole call may take; 30 s if it is not given."""
+    ok_statuses: Iterable[int]
+    """Statuses that are a success besides 200 to 299."""
+    fatal_statuses: Iterable[int]
+    """Statuses after which the job is given up, though they would be tried again."""
+    follow_redirects: bool
+
+
+class Request(NamedTuple):
+    """A job of a built-in kind that is still to be enqueued."""
+
+    desk: Desk
+    spec: JobSpec
+    connection: Any
+
+    def enqueue(self) -> Job[Any]:
+        """Enqueue it."""
+        [answer] = self.desk.submit([self.spec], self.connection)
+        return Job(self.desk, answer.job_id, created=answer.created)
+
+    async def aenqueue(self) -> Job[Any]:
+        """Enqueue it."""
+        [answer] = await self.desk.asubmit([self.spec], self.connection)
+        return Job(self.desk, answer.job_id, created=answer.created)
+
+
+def command(desk: Desk, argv: Sequence[str], options: CommandOptions) -> Request:
+    """Return a job that runs an executable."""
+    if isinstance(argv, str):
+        raise Invalid("argv", 'must be a list such as ["echo", "hello"]: there is no shell to split a text')
+    own, wishes = _split(options)
+    return _request(desk, COMMAND, check_command(_checked("command", {"argv": list(argv), **own}, CommandCall)), wishes)
+
+
+def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
+    """Return a job that makes an HTTP call."""
+    own, wishes = _split(options)
+    fields: dict[str, Any] = {
+        "method": method.upper(),
+        "url": url,
+        "timeout": parse_duration(own.pop("answer_within", DEFAULT_ANSWER), "answer_within").total_seconds(),
+        **{name: list(own.pop(name)) for name in ("ok_statuses", "fatal_statuses") if name in own},
+        **_body(own),
+        **own,
+    }
+    return _request(desk, HTTP, check_http(_checked("http", fields, HttpCall)), wishes)
+
+
+def _body(own: dict[str, Any]) -> dict[str, Any]:
+    body = own.pop("body", None)
+    headers = dict(own.pop("headers", {}))
+    if "json" in own:
+        if body is not None:
+            raise Invalid("json", "cannot be given together with body")
+        body = msgspec.json.encode(own.pop("json")).decode()
+        if not any(name.lower() == "content-type" for name in headers):
+            headers["Content-Type"] = "application/json"
+    if isinstance(body, bytes):
+        return {"headers": headers, "body_base64": base64.b64encode(body).decode()}
+    return {"headers": headers, "body": body}
+
+
+def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], JobOptions]:
+    wishes: JobOptions = {name: value for name, value in options.items() if name in KNOWN}  # type: ignore[assignment]
+    return {name: value for name, value in options.items() if name not in KNOWN}, wishes
+
+
+def _checked(kind: str, fields: Mapping[str, Any], shape: type[msgspec.Struct]) -> Any:
+    for name in fields:
+        if name not in shape.__struct_fields__:
+            check_known({name: None})
+    try:
+        return msgspec.convert(fields, shape)
+    except msgspec.ValidationError as error:
+        raise Invalid(kind, str(error)) from None
+
+
+def _request(desk: Desk, kind: str, call: msgspec.Struct, wishes: JobOptions) -> Request:
+    args = msgspec.to_builtins(call)
+    spec = spec_of(kind, args, TaskOptions(), wishes, desk.now(), tenant=desk.tenant)
+    return Request(desk, spec, wishes.get("connection"))

@@ -1,0 +1,143 @@
+"""Declaring tasks: `@app.task`, with or without options."""
+
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_key, check_name
+from tidewheel.model.priority import parse_priority
+from tidewheel.model.resources import Needs, check_needs, parse_resources
+from tidewheel.model.retry import check_retry
+from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.naming import kind_of
+from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy
+from tidewheel.sdk.task import TaskFunction
+from tidewheel.tasks.binding import Caller, context_of
+from tidewheel.tasks.context import Context
+from tidewheel.tasks.definition import Isolation, Mode, Preempt, TaskDefinition, TaskOptions, limit_key
+from tidewheel.tasks.durations import Duration, parse_duration
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Declared(TypedDict, total=False):
+    """What `@app.task` takes."""
+
+    name: str
+    """The kind; `module.function` if it is not given."""
+    queue: str
+    priority: PriorityWish
+    timeout: Duration
+    retry: RetryWish
+    resources: Mapping[str, int | float | str]
+    """What a worker must have free, such as `{"cpu": 1, "memory": "512MiB", "gpu": 1}`."""
+    needs_labels: Mapping[str, str]
+    """Labels that a worker must have."""
+    concurrency: int
+    """How many jobs of the task may run at once, everywhere."""
+    preempt: Preempt
+    isolation: Isolation
+    process: bool | None
+    """Whether to run in a process that can be killed and paused; by itself only async functions without resources and
+    isolation do not."""
+
+
+class Declaration:
+    """Makes tasks of functions."""
+
+    def __init__(self, desk: Desk, options: Declared | None = None) -> None:
+        self._desk = desk
+        self._options: Declared = options or {}
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> TaskFunction[Concatenate[Context, P], Coroutine[Any, Any, R], P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> TaskFunction[P, Coroutine[Any, Any, R], P, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> TaskFunction[Concatenate[Context, P], R, P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> TaskFunction[P, R, P, R]: ...
+    @overload
+    def __call__(self, /, **options: Unpack[Declared]) -> "Declaration": ...
+    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        """Make a task of a function, or take options for one."""
+        if function is None:
+            _check_known(options)
+            return Declaration(self._desk, cast("Declared", {**self._options, **options}))
+        definition = define(function, self._options)
+        caller = Caller(function, definition.context)
+        self._desk.registry.add(definition)
+        self._desk.callers[definition.kind] = caller
+        return TaskFunction(self._desk, definition)
+
+
+def define(function: Any, declared: Declared) -> TaskDefinition:
+    """Return the definition of a task, or say what is wrong with it."""
+    if not callable(function) or isinstance(function, type):
+        raise Invalid("function", f"must be a function, not {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise Invalid("function", f"{function.__qualname__} yields; a task returns its result")
+    kind = declared.get("name") or kind_of(function)
+    return TaskDefinition(
+        kind=kind,
+        function=function,
+        mode=_mode(function, declared),
+        context=context_of(function),
+        options=_task_options(kind, declared),
+    )
+
+
+def _task_options(kind: str, declared: Declared) -> TaskOptions:
+    default = TaskOptions()
+    concurrency = declared.get("concurrency")
+    if concurrency is not None:
+        check_key("name", limit_key(kind))
+        if type(concurrency) is not int or concurrency < 1:
+            raise Invalid("concurrency", f"must be a whole number from 1 on, not {concurrency!r}")
+    return TaskOptions(
+        queue=check_name("queue", declared.get("queue", default.queue)),
+        priority=parse_priority(declared.get("priority", default.priority)),
+        timeout=parse_duration(declared.get("timeout", default.timeout), "timeout"),
+        retry=check_retry(retry_policy(declared["retry"])) if "retry" in declared else default.retry,
+        needs=_needs(declared),
+        concurrency=concurrency,
+        preempt=_one_of("preempt", declared.get("preempt", default.preempt), Preempt),
+        isolation=_one_of("isolation", declared.get("isolation", default.isolation), Isolation),
+    )
+
+
+def _needs(declared: Declared) -> Needs:
+    resources = declared.get("resources", {})
+    text = ",".join(f"{name}={amount}" for name, amount in resources.items())
+    labels = declared.get("needs_labels", {})
+    return check_needs(Needs(resources=parse_resources(text), labels=dict(labels)))
+
+
+def _mode(function: Callable[..., Any], declared: Declared) -> Mode:
+    process = declared.get("process")
+    if process is None:
+        process = not inspect.iscoroutinefunction(function) or bool({"resources", "isolation"} & declared.keys())
+    if not process and not inspect.iscoroutinefunction(function):
+        name = getattr(function, "__qualname__", "it")
+        raise Invalid("process", f"{name} is no async function, and would stop all others while it runs")
+    return "process" if process else "inline"
+
+
+def _one_of(field: str, value: Any, choices: Any) -> Any:
+    if value not in choices.__args__:
+        raise Invalid(field, f"must be one of {', '.join(choices.__args__)}, not {value!r}")
+    return value
+
+
+def _check_known(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name not in Declared.__annotations__:
+            raise Invalid(name, f"is no option of a task; there are {', '.join(sorted(Declared.__annotations__))}")

@@ -1,0 +1,118 @@
+"""The stores of an app: one in the background of the process, and one in each event loop that asked for its own.
+
+A store belongs to the loop it was opened in. Loops come and go (a web framework may make one for each request), so what
+is not opened on purpose lives in the background, where it is opened once and never left behind.
+"""
+
+import asyncio
+import os
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NamedTuple, TypeVar
+
+from tidewheel.clock import Clock, SystemClock
+from tidewheel.sdk.portal import leak, portal
+from tidewheel.store.base import Store
+from tidewheel.wiring import DEFAULT_URL, open_store
+
+T = TypeVar("T")
+Work = Callable[[Store], Coroutine[Any, Any, T]]
+Loop = asyncio.AbstractEventLoop
+
+
+class Place(NamedTuple):
+    """Where an app keeps its jobs, and by which clock."""
+
+    url: str | None
+    """None stands for TIDE_DATABASE, or a file in the current folder."""
+    clock: Clock = SystemClock()
+
+    async def open(self) -> Store:
+        """Open a store there."""
+        return await open_store(self.url or os.environ.get("TIDE_DATABASE") or DEFAULT_URL, self.clock)
+
+
+class Stores:
+    """Opens stores when they are needed."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.limited: set[tuple[str, str]] = set()
+        """The kinds and tenants whose limits were seen to be as the app says."""
+        self._resident: Store | None = None
+        self._opening = asyncio.Lock()
+        self._own: dict[Loop, tuple[Store, int]] = {}
+        _all.add(self)
+
+    async def use(self, work: Work[T]) -> T:
+        """Run work with the store of this loop, if it has one, or else in the background."""
+        own = self._own.get(asyncio.get_running_loop())
+        if own is not None:
+            return await work(own[0])
+        return await portal().arun(self._use_resident(work))
+
+    async def pause(self, seconds: float) -> None:
+        """Wait for what may happen in the store meanwhile."""
+        await self.place.clock.sleep(seconds)
+
+    async def resident(self) -> Store:
+        """Return the store in the background; only to be called there."""
+        async with self._opening:
+            if self._resident is None:
+                self._resident = await self.place.open()
+                portal().moved_in(self)
+            return self._resident
+
+    async def enter(self) -> None:
+        """Open a store in this loop."""
+        loop = asyncio.get_running_loop()
+        if loop in self._own:
+            store, entered = self._own[loop]
+            self._own[loop] = (store, entered + 1)
+        else:
+            self._own[loop] = (await self.place.open(), 1)
+
+    async def exit(self) -> None:
+        """Close the store of this loop when the last who opened it has gone."""
+        loop = asyncio.get_running_loop()
+        store, entered = self._own.pop(loop)
+        if entered > 1:
+            self._own[loop] = (store, entered - 1)
+        else:
+            await store.close()
+
+    async def close(self) -> None:
+        """Close the store of this loop and the one in the background."""
+        store, _ = self._own.pop(asyncio.get_running_loop(), (None, 0))
+        if store is not None:
+            await store.close()
+        if self._resident is not None:
+            await portal().arun(self.leave())
+
+    async def leave(self) -> None:
+        """Close the store in the background; only to be called there."""
+        async with self._opening:
+            store, self._resident = self._resident, None
+            portal().moved_out(self)
+            if store is not None:
+                await store.close()
+
+    async def _use_resident(self, work: Work[T]) -> T:
+        return await work(await self.resident())
+
+    def abandon(self) -> None:
+        """Leave everything to the parent, in a process that was forked off."""
+        for thing in (self._resident, self._own):
+            leak(thing)
+        self._resident, self._own, self._opening = None, {}, asyncio.Lock()
+
+
+_all: Final[weakref.WeakSet[Stores]] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for stores in list(_all):
+        stores.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)
