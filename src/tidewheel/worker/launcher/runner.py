@@ -1,0 +1,178 @@
+"""The body of a tree that runs plain functions, one after the other, and cleans up after each."""
+
+import contextlib
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Final, TextIO
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.tasks.context import Context
+from tidewheel.tasks.registry import Registry
+from tidewheel.worker.launcher.calls import call
+from tidewheel.worker.launcher.frames import read_frame
+from tidewheel.worker.launcher.messages import Done, Job, Ready
+from tidewheel.worker.launcher.speaking import Speaker, SpeakingHandler
+from tidewheel.worker.sandbox import environment, kernel, tree
+from tidewheel.worker.sandbox.limits import allow_data
+
+MAX_JOBS: Final = 1_000
+MAX_RESIDENT: Final = 512 * 1024 * 1024
+"""A runner that has had so many jobs, or has become so large, is replaced by a fresh one."""
+
+
+class Runner:
+    """Lives in a process of its own, from the fork to the end."""
+
+    def __init__(self, registry: Registry, channel: socket.socket, init: int | None) -> None:
+        self._registry = registry
+        self._channel = channel
+        self._init = init
+        """The pid of the tree's root if the tree is not a namespace, and leftovers must be looked for below it."""
+        self._speaker = Speaker(channel)
+        self._decode = msgspec.json.Decoder(Job).decode
+        self._environment = dict(os.environ)
+        self._streams = (_line_buffered(1), _line_buffered(2))
+        self._told_to_stop = False
+        self._context: Context | None = None
+        self._jobs = 0
+
+    def serve(self, layers: tuple[str, ...]) -> None:
+        """Run jobs until this runner is used up, or the host is gone."""
+        logging.getLogger().addHandler(SpeakingHandler(self._speaker))
+        if len(logging.getLogger().handlers) == 1:  # the app set nothing up
+            logging.getLogger().setLevel(logging.INFO)
+        gc.enable()
+        self._speaker.say(Ready((*layers, "scratch", "environment", "shared-process")))
+        while (data := read_frame(self._channel)) is not None:
+            done = self._carry_out(self._decode(data))
+            self._speaker.say(done)
+            if done.last:
+                return
+
+    def _carry_out(self, job: Job) -> Done:
+        self._jobs += 1
+        cpu, peak = _cpu_seconds(), _peak()
+        with self._place_of(job):
+            allow_data(job.memory)
+            try:
+                done = self._call(job)
+            except MemoryError:  # it could not even say so
+                done = Done(end="oom", message="it ran out of the memory that it was given")
+            allow_data(None)
+            self._tidy_up()
+        after = _peak()
+        return msgspec.structs.replace(
+            done,
+            cpu_seconds=_cpu_seconds() - cpu,
+            peak_rss=after if after > peak else tree.resident_here(),
+            untidy=not _remove_if_empty(job.scratch),
+            last=self._is_used_up(done),
+        )
+
+    def _call(self, job: Job) -> Done:
+        task = self._registry.get(job.kind)
+        if task is None:
+            return Done(end="fatal", message=f"the app has no task {job.kind!r}")
+        self._context = Context(
+            job_id=UUID(job.job_id),
+            token=job.token,
+            epoch=job.epoch,
+            attempt=job.attempt,
+            saved=job.saved,
+            reporter=self._speaker,
+        )
+        signal.signal(signal.SIGTERM, self.on_stop)
+        if self._told_to_stop:
+            self._context.request_stop()
+        return call(task, job.args, self._context)
+
+    def on_stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Let the task see that it was asked to stop."""
+        self._told_to_stop = True
+        if self._context is not None:
+            self._context.request_stop()
+
+    @contextlib.contextmanager
+    def _place_of(self, job: Job) -> Iterator[None]:
+        """Be in the scratch directory and in the environment of a job."""
+        os.makedirs(environment.output_directory(job.scratch), mode=0o700)  # noqa: PTH103 - on the hot path
+        os.chdir(job.scratch)
+        told = environment.of_job(
+            job_id=job.job_id, attempt=job.attempt, epoch=job.epoch, token=job.token, scratch=job.scratch
+        )
+        wanted = {**self._environment, **told}
+        if dict(os.environ) != wanted:
+            os.environ.clear()
+            os.environ.update(wanted)
+        sys.stdout, sys.stderr = self._streams
+        try:
+            yield
+        finally:
+            os.chdir("/")
+
+    def _tidy_up(self) -> None:
+        """Write out what is buffered, and end every process that the task left behind."""
+        for stream in {*self._streams, sys.stdout, sys.stderr}:
+            with contextlib.suppress(Exception):  # the task may have put anything there
+                stream.flush()
+        kernel.flush_c_streams()
+        if self._init is None:
+            _end_namespace_but_self()
+        else:
+            tree.kill_all(self._init, keep=os.getpid())
+
+    def _is_used_up(self, done: Done) -> bool:
+        return (
+            self._jobs >= MAX_JOBS
+            or self._told_to_stop
+            or done.end == "oom"
+            or threading.active_count() > 1
+            or tree.resident_here() > MAX_RESIDENT
+        )
+
+
+def _end_namespace_but_self() -> None:
+    """Kill all other processes of the namespace but its init, and wait until they are gone."""
+    while os.getppid() == 1:  # in a namespace of its own; anywhere else this would reach all processes of the user
+        try:
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        os.sched_yield()
+    raise RuntimeError("the init of this namespace is gone")
+
+
+def _remove_if_empty(scratch: str) -> bool:
+    try:
+        os.rmdir(environment.output_directory(scratch))  # noqa: PTH106 - on the hot path
+        os.rmdir(scratch)  # noqa: PTH106 - as above
+    except OSError:
+        return False
+    return True
+
+
+def _line_buffered(fd: int) -> TextIO:
+    return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def _cpu_seconds() -> float:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def _peak() -> int:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return max(own.ru_maxrss, children.ru_maxrss) * 1024
