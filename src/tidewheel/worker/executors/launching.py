@@ -8,7 +8,7 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -23,6 +23,7 @@ from tidewheel.worker.launcher.messages import (
     Fork,
     Gone,
     Loaded,
+    Program,
     Report,
     Request,
     Run,
@@ -91,6 +92,9 @@ class Launcher:
         self.catalogue: list[CatalogueEntry] = []
         self.dead: asyncio.Future[None] = self._loop.create_future()
         """Done once the launcher and every init have ended."""
+        self._dying = False
+        self._pidfd = os.pidfd_open(process.pid)
+        self._loop.add_reader(self._pidfd, self._note_death)
         self._loop.add_reader(self._socket, self._hear)
 
     @classmethod
@@ -118,7 +122,7 @@ class Launcher:
     @property
     def lives(self) -> bool:
         """Whether it can start anything."""
-        return not self.dead.done() and self._process.poll() is None
+        return not self._dying
 
     def fork(self, confinement: Confinement, fds: list[int]) -> Tree:
         """Ask for a tree with a runner; takes over its channel, stdout and stderr."""
@@ -126,13 +130,10 @@ class Launcher:
         self.send(Fork(tree=tree.number, confinement=confinement), fds)
         return tree
 
-    def run(
-        self, confinement: Confinement, command: Sequence[str], env: dict[str, str], cwd: str, fds: list[int]
-    ) -> Tree:
+    def run(self, confinement: Confinement, program: Program, fds: list[int]) -> Tree:
         """Ask for a tree with a command; takes over its stdin, stdout and stderr."""
         tree = self._new_tree()
-        request = Run(tree=tree.number, confinement=confinement, argv=list(command), env=env, cwd=cwd)
-        self.send(request, fds)
+        self.send(Run(tree=tree.number, confinement=confinement, program=program), fds)
         return tree
 
     def send(self, request: Request, fds: list[int] | None = None) -> None:
@@ -200,8 +201,13 @@ class Launcher:
                 tree.cpu_seconds = report.cpu_seconds
                 tree.is_gone()
 
+    def _note_death(self) -> None:
+        self._dying = True
+        self._loop.remove_reader(self._pidfd)
+
     def _mourn(self) -> None:
         """Clean up after the launcher, whose inits have closed the socket too: all of them are dead or dying."""
+        self._note_death()
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
@@ -217,6 +223,7 @@ class Launcher:
         """Wait until the kernel has cleared the namespaces of all trees away."""
         trees, self._trees = list(self._trees.values()), {}
         await self._loop.run_in_executor(None, _wait_for, [tree.pid for tree in trees if tree.pid], self._process)
+        os.close(self._pidfd)
         for tree in trees:
             tree.is_gone()
         self.dead.set_result(None)

@@ -1,8 +1,8 @@
 """A runner of plain functions as the host sees it: a tree, a channel, two streams, and the run that it has now."""
 
 import asyncio
-import os
 import socket
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
@@ -18,7 +18,6 @@ from tidewheel.worker.executors.underway import Underway, abnormal_end
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.launcher.frames import Frames, TooLong, frame
 from tidewheel.worker.launcher.messages import Done, Job, Logged, Progressed, Ready, Saved, Words
-from tidewheel.worker.sandbox.environment import output_directory
 from tidewheel.worker.sandbox.layers import Confinement
 
 _LAST_WORDS_SECONDS: Final = 5.0
@@ -45,23 +44,24 @@ class Child(asyncio.Protocol):
         self._frames = Frames()
         self._silent: asyncio.Future[None] = self._loop.create_future()
         self._layers: tuple[str, ...] = ()
-        self._jobs = 0
+        self._place = 1
         self._run: Underway | None = None
         self._sink: Sink | None = None
         self._done: Done | None = None
         self.free: asyncio.Future[bool] = self._loop.create_future()
         """Done when the present run has ended: whether this runner may have another one."""
 
-    async def open(self) -> None:
-        """Begin to listen."""
+    async def open(self, at_end: Callable[["Child"], None]) -> None:
+        """Begin to listen, and say when nothing of it is left."""
         self._transport, _ = await self._loop.create_unix_connection(lambda: self, sock=self._ours)
         self._ending = self._loop.create_task(self._end())
+        self._ending.add_done_callback(lambda _: at_end(self))
 
     def begin(self, order: Order, sink: Sink) -> Underway:
         """Give it a run."""
-        self._jobs += 1
-        directory = f"{self._directory}/{self._jobs}"
-        self._run, self._sink, self._done = Underway(order, self.tree, directory), sink, None
+        directory = self._here()
+        self._run, self._sink, self._done = Underway(order, directory, self._clear), sink, None
+        self._run.tree = self.tree
         self.free = self._loop.create_future()
         for output in self._outputs:
             output.sink = sink
@@ -133,6 +133,7 @@ class Child(asyncio.Protocol):
     def _wind_up(self, done: Done) -> None:
         """End the run, now if the runner goes on, else once all of its tree is gone."""
         assert self._run is not None
+        self._place += done.untidy
         for output in self._outputs:
             output.drain()
         if done.last or self._run.was_disturbed:
@@ -158,11 +159,20 @@ class Child(asyncio.Protocol):
         for output in self._outputs:
             output.drain()
             output.close()
+        if self._run is not None and self._done is None:
+            self._place += 1
+        scratch.remove(self._here(), within=self._directory)
         if self._run is not None:
             self._finish(self._last_words(self._run), reusable=False)
-        elif not self.free.done():
-            self.free.set_result(False)
-        scratch.remove(self._directory)
+
+    def _here(self) -> str:
+        """Return where the next run is; the same place as before if that was left as it was given."""
+        return f"{self._directory}/{self._place}"
+
+    def _clear(self, directory: str) -> None:
+        """Remove what a run left behind."""
+        if directory != self._here():
+            scratch.remove(directory, within=self._directory)
 
     def _last_words(self, run: Underway) -> Ended:
         if self._done is not None:
@@ -171,7 +181,7 @@ class Child(asyncio.Protocol):
         usage = Usage(
             cpu_seconds=self.tree.cpu_seconds, peak_rss_bytes=body.peak_rss if body else 0, isolation=self._layers
         )
-        ended = abnormal_end(body, usage, oom_kills=self._watch.recent_oom_kills())
+        ended = abnormal_end(body, usage, oom_kills=self._watch.recent_oom_kills)
         if ended is not None:
             return ended
         code = body.status if body else None
@@ -195,7 +205,7 @@ class Child(asyncio.Protocol):
 def _ended(done: Done, usage: Usage, directory: str) -> Ended:
     """Translate what a runner said of a run."""
     try:
-        files = scratch.output_files(output_directory(directory)) if done.untidy else {}
+        files = scratch.output_files(directory) if done.untidy else {}
     except Invalid as error:
         return Ended(end=End.FATAL, message=str(error), usage=usage)
     return Ended(
@@ -207,10 +217,3 @@ def _ended(done: Done, usage: Usage, directory: str) -> Ended:
         usage=usage,
         files=files,
     )
-
-
-def new_directory(root: str, name: str) -> str:
-    """Make a scratch directory."""
-    directory = f"{root}/{name}"
-    os.mkdir(directory, 0o700)  # noqa: PTH102 - on the hot path of commands
-    return directory

@@ -1,6 +1,7 @@
 """Plain functions, in a pool of processes that the launcher forks and that are used again."""
 
 import asyncio
+import os
 from pathlib import Path
 
 from tidewheel.clock import Clock
@@ -8,8 +9,9 @@ from tidewheel.errors import Invalid
 from tidewheel.tasks.definition import Isolation
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.execution import End, Ended, Execution, Order, Sink
+from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.launching import Launcher, LauncherOptions
-from tidewheel.worker.executors.pool import Child, new_directory
+from tidewheel.worker.executors.pool import Child
 from tidewheel.worker.executors.underway import EndedAtOnce
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.sandbox.layers import Confinement
@@ -19,10 +21,10 @@ class ProcessExecutor:
     """Runs the tasks of an app whose mode is `process`."""
 
     def __init__(
-        self, options: LauncherOptions, *, clock: Clock, scratch: Path, slots: int, warm: int | None = None
+        self, options: LauncherOptions, *, clock: Clock, directory: Path, slots: int, warm: int | None = None
     ) -> None:
         self._options = options
-        self._scratch = str(scratch)
+        self._scratch = str(directory)
         self._slots = slots
         self._warm = slots if warm is None else min(warm, slots)
         """How many runners are forked before they are needed."""
@@ -57,6 +59,7 @@ class ProcessExecutor:
         if self._launcher is not None:
             await self._launcher.close()
         await asyncio.gather(*(child.ended() for child in self._children))
+        await scratch.settled()
 
     def _free_child(self, isolation: Isolation) -> Child | None:
         idle = self._idle[isolation]
@@ -69,11 +72,11 @@ class ProcessExecutor:
     async def _new_child(self, launcher: Launcher, isolation: Isolation) -> Child:
         self._make_room()
         self._count += 1
-        directory = new_directory(self._scratch, f"runner-{self._count}")
+        directory = f"{self._scratch}/runner-{self._count}"
+        os.mkdir(directory, 0o700)  # noqa: PTH102 - text is what is needed
         child = Child(launcher, Confinement(isolation=isolation, scratch=directory), self._watch)
         self._children.add(child)
-        child.tree.gone.add_done_callback(lambda _: self._children.discard(child))
-        await child.open()
+        await child.open(self._children.discard)
         return child
 
     def _make_room(self) -> None:

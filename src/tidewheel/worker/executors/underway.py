@@ -2,11 +2,11 @@
 
 import asyncio
 import signal
+from collections.abc import Callable
 from typing import Final
 
 from tidewheel.model.outcome import Usage
 from tidewheel.worker.execution import End, Ended, Order
-from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.launching import Tree
 from tidewheel.worker.launcher.messages import BodyEnded
 
@@ -16,10 +16,12 @@ _OOM_KILL: Final = -signal.SIGKILL
 class Underway:
     """Implements `Execution`. However the body ends once it was asked to stop, that is how the run ended."""
 
-    def __init__(self, order: Order, tree: Tree, directory: str) -> None:
+    def __init__(self, order: Order, directory: str, at_close: Callable[[str], None]) -> None:
         self.order = order
-        self.tree = tree
+        self.tree: Tree
+        """Where it runs; set when it begins."""
         self.directory = directory
+        self._at_close = at_close
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
         self._asked: End | None = None
@@ -57,7 +59,7 @@ class Underway:
 
     def close(self) -> None:
         """Remove its scratch directory; after `wait`."""
-        scratch.remove(self.directory)
+        self._at_close(self.directory)
 
     @property
     def was_disturbed(self) -> bool:
@@ -107,7 +109,7 @@ class EndedAtOnce:
         """Do nothing."""
 
 
-def abnormal_end(body: BodyEnded | None, usage: Usage, *, oom_kills: int) -> Ended | None:
+def abnormal_end(body: BodyEnded | None, usage: Usage, *, oom_kills: Callable[[], int]) -> Ended | None:
     """Judge the end of a body that says nothing for itself; None if it exited with a code."""
     if body is None:
         return Ended(end=End.SIGNAL, message="its processes were killed from outside", usage=usage)
@@ -116,7 +118,7 @@ def abnormal_end(body: BodyEnded | None, usage: Usage, *, oom_kills: int) -> End
     if body.broken is not None:
         return Ended(end=End.ERROR, message=f"its process could not be set up: {body.broken}", usage=usage)
     assert body.status is not None
-    if body.status == _OOM_KILL and oom_kills:
+    if body.status == _OOM_KILL and oom_kills():
         return Ended(end=End.OOM, message="the kernel ran out of memory and killed it", usage=usage)
     if body.status < 0:
         return Ended(end=End.SIGNAL, message=f"killed by {_signal_name(-body.status)}", usage=usage)

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from typing import Final
 
 from tidewheel.worker.launcher.init import Missing
-from tidewheel.worker.launcher.messages import Run
+from tidewheel.worker.launcher.messages import Program
 
 _ALL_SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 
 
-def start_command(order: Run, standard: Sequence[int]) -> int:
+def start_command(program: Program, standard: Sequence[int]) -> int:
     """Start a command with these descriptors as stdin, stdout and stderr, and return its pid."""
     try:
-        os.chdir(order.cwd)
+        os.chdir(program.cwd)
     except OSError as error:
-        raise Missing(f"cwd {order.cwd!r}: {error.strerror}") from error
-    name = order.argv[0]
+        raise Missing(f"cwd {program.cwd!r}: {error.strerror}") from error
+    name = program.argv[0]
     try:
         return os.posix_spawn(
-            _find(name, order.env["PATH"]),
-            order.argv,
-            order.env,
+            _find(name, program.env["PATH"]),
+            program.argv,
+            program.env,
             file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(standard)],
             setsid=True,
             setsigmask=[],

@@ -34,14 +34,20 @@ class Fork(msgspec.Struct, frozen=True, kw_only=True, tag="fork"):
     confinement: Confinement
 
 
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """An executable and what it gets."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
     """Make a tree with a command. Along come its stdin, stdout and stderr."""
 
     tree: int
     confinement: Confinement
-    argv: list[str]
-    env: dict[str, str]
-    cwd: str
+    program: Program
 
 
 class Tell(msgspec.Struct, frozen=True, tag="tell"):

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Final, TextIO
+from typing import Final, NamedTuple, TextIO
 from uuid import UUID
 
 import msgspec
@@ -24,10 +24,18 @@ from tidewheel.worker.launcher.messages import Done, Job, Ready
 from tidewheel.worker.launcher.speaking import Speaker, SpeakingHandler
 from tidewheel.worker.sandbox import environment, kernel, tree
 from tidewheel.worker.sandbox.limits import allow_data
+from tidewheel.worker.sandbox.place import is_as_given, make_place
 
 MAX_JOBS: Final = 1_000
 MAX_RESIDENT: Final = 512 * 1024 * 1024
 """A runner that has had so many jobs, or has become so large, is replaced by a fresh one."""
+
+
+class _Used(NamedTuple):
+    """What this process and its children have used since it was forked."""
+
+    cpu_seconds: float
+    peak: int
 
 
 class Runner:
@@ -45,6 +53,8 @@ class Runner:
         self._told_to_stop = False
         self._context: Context | None = None
         self._jobs = 0
+        self._scratch = ""
+        self._used = _used_so_far()
 
     def serve(self, layers: tuple[str, ...]) -> None:
         """Run jobs until this runner is used up, or the host is gone."""
@@ -61,23 +71,30 @@ class Runner:
 
     def _carry_out(self, job: Job) -> Done:
         self._jobs += 1
-        cpu, peak = _cpu_seconds(), _peak()
         with self._place_of(job):
-            allow_data(job.memory)
-            try:
-                done = self._call(job)
-            except MemoryError:  # it could not even say so
-                done = Done(end="oom", message="it ran out of the memory that it was given")
-            allow_data(None)
+            done = self._call_within(job)
             self._tidy_up()
-        after = _peak()
+        before, self._used = self._used, _used_so_far()
+        resident = tree.resident_here()
         return msgspec.structs.replace(
             done,
-            cpu_seconds=_cpu_seconds() - cpu,
-            peak_rss=after if after > peak else tree.resident_here(),
-            untidy=not _remove_if_empty(job.scratch),
-            last=self._is_used_up(done),
+            cpu_seconds=self._used.cpu_seconds - before.cpu_seconds,
+            peak_rss=self._used.peak if self._used.peak > before.peak else resident,
+            untidy=not is_as_given(job.scratch),
+            last=self._is_used_up(done, resident),
         )
+
+    def _call_within(self, job: Job) -> Done:
+        """Call the task with no more memory than it was given."""
+        if job.memory is None:
+            return self._call(job)
+        allow_data(job.memory)
+        try:
+            return self._call(job)
+        except MemoryError:  # it could not even say so
+            return Done(end="oom", message="it ran out of the memory that it was given")
+        finally:
+            allow_data(None)
 
     def _call(self, job: Job) -> Done:
         task = self._registry.get(job.kind)
@@ -105,7 +122,9 @@ class Runner:
     @contextlib.contextmanager
     def _place_of(self, job: Job) -> Iterator[None]:
         """Be in the scratch directory and in the environment of a job."""
-        os.makedirs(environment.output_directory(job.scratch), mode=0o700)  # noqa: PTH103 - on the hot path
+        if job.scratch != self._scratch:  # one that was left empty is used again
+            make_place(job.scratch)
+            self._scratch = job.scratch
         os.chdir(job.scratch)
         told = environment.of_job(
             job_id=job.job_id, attempt=job.attempt, epoch=job.epoch, token=job.token, scratch=job.scratch
@@ -131,13 +150,13 @@ class Runner:
         else:
             tree.kill_all(self._init, keep=os.getpid())
 
-    def _is_used_up(self, done: Done) -> bool:
+    def _is_used_up(self, done: Done, resident: int) -> bool:
         return (
             self._jobs >= MAX_JOBS
             or self._told_to_stop
             or done.end == "oom"
             or threading.active_count() > 1
-            or tree.resident_here() > MAX_RESIDENT
+            or resident > MAX_RESIDENT
         )
 
 
@@ -155,24 +174,13 @@ def _end_namespace_but_self() -> None:
     raise RuntimeError("the init of this namespace is gone")
 
 
-def _remove_if_empty(scratch: str) -> bool:
-    try:
-        os.rmdir(environment.output_directory(scratch))  # noqa: PTH106 - on the hot path
-        os.rmdir(scratch)  # noqa: PTH106 - as above
-    except OSError:
-        return False
-    return True
-
-
 def _line_buffered(fd: int) -> TextIO:
     return open(fd, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
 
 
-def _cpu_seconds() -> float:
+def _used_so_far() -> _Used:
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-
-
-def _peak() -> int:
-    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    return max(own.ru_maxrss, children.ru_maxrss) * 1024
+    return _Used(
+        own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
+        max(own.ru_maxrss, children.ru_maxrss) * 1024,
+    )

@@ -143,7 +143,7 @@ class Launcher:
     def _be_init(self, request: Fork | Run, fds: list[int], *, namespaced: bool) -> NoReturn:
         def start(layers: tuple[str, ...]) -> int:
             if isinstance(request, Run):
-                body = start_command(request, fds)
+                body = start_command(request.program, fds)
             else:
                 body = self._fork_runner(fds, layers, namespaced=namespaced)
             for fd in fds:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tidewheel.worker.sandbox.place import output_directory
+
 _ALLOWED: Final = frozenset(
     {
         "LANG",
@@ -39,8 +41,3 @@ def of_job(*, job_id: str, attempt: int, epoch: int, token: int, scratch: str) -
         "TIDE_FENCING_TOKEN": f"{epoch}:{token}",
         "TIDE_OUTPUT_DIR": output_directory(scratch),
     }
-
-
-def output_directory(scratch: str) -> str:
-    """Return where a job leaves files that are to be kept."""
-    return f"{scratch}/output"
