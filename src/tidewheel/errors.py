@@ -6,6 +6,7 @@
     ├── Conflict                       the request is fine, the present state is not    409
     │   ├── KeyReused(key)             an idempotency key came back with another body
     │   ├── AlreadyActive(job_id)      a job with the same unique key has not ended
+    │   ├── IdTaken(job_id)            there is a job with the id that was given
     │   └── IllegalMove(state, cause)  no such move in the transition table
     ├── LeaseLost(worker_id)           the worker is no longer alive for the store      409
     ├── JobFailed(job_id, state, …)    a job was waited for that ended without a result —
@@ -62,6 +63,14 @@ class AlreadyActive(Conflict):
         super().__init__(f"job {job_id} with unique key {key!r} is still active")
         self.job_id = job_id
         self.key = key
+
+
+class IdTaken(Conflict):
+    """There is a job with the id that was given, active or finished."""
+
+    def __init__(self, job_id: object) -> None:
+        super().__init__(f"there is a job {job_id} already")
+        self.job_id = job_id
 
 
 class IllegalMove(Conflict):

@@ -9,7 +9,7 @@ import pytest
 from tidewheel.model.outcome import Failure
 from tidewheel.store.records import Dialect, JobRow, attempt_of, failure_text, job_of
 
-DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple)
+DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple, ids=tuple)
 UNREADABLE = ["1e999", '"\\ud800"', "[" * 3000 + "]" * 3000, "no json", ""]
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 

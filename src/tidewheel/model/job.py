@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.dependency import OnParentFailure
 from tidewheel.model.outcome import Failure
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs
@@ -50,6 +51,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     unique_key: str | None = None
     unique: Unique = "reject"
     schedule_id: UUID | None = None
+    id: UUID | None = None
+    """Given by those who let another job of the same batch wait for this one; else the store makes it."""
+    after: tuple[UUID, ...] = ()
+    """The parents: jobs that must have ended before this one runs."""
+    on_parent_failure: OnParentFailure = "skip"
+    """What to do if a parent ends without success: never run, run all the same, or wait until it is redriven."""
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -113,6 +120,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     idempotency_key: str | None = None
     schedule_id: UUID | None = None
     recurrence: str | None = None
+    after: tuple[UUID, ...] = ()
+    """Its parents by their ids, the first thousand of them."""
+    on_parent_failure: OnParentFailure | None = None
+    """None if it has no parents."""
 
     state: State
     cancelling: bool = False
@@ -120,6 +131,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the gate of its lane says: `open`, `hold` or `drop`."""
     waits_for: str | None = None
     """The limit key without room, while `limited`."""
+    waiting_for: int = 0
+    """How many parents it waits for, while `blocked`."""
     token: int
     failures: int
     losses: int

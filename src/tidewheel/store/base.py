@@ -19,6 +19,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.dependency import Relative
 from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit
@@ -99,6 +100,13 @@ class JobStore(Protocol):
         `reject` raises AlreadyActive, `keep` answers with that job, `replace` cancels it if it waits and raises
         AlreadyActive if it runs. Raises Invalid for the first bad spec, its field prefixed with the position
         (`specs[3].kind`) if there are several.
+
+        A job with parents (`after`) is `blocked` until the last of them has ended, and then `queued`, due now at the
+        earliest, in the transaction of that end. A parent that ends without success, now or before, is dealt with as
+        `on_parent_failure` says: `skip` makes the job `skipped` at once, with the reason, and so on to its own
+        children; `run` counts that as an end like any other; `hold` lets the job wait until the parent was redriven and
+        succeeds. Parents are jobs of the same tenant that are there, or jobs of the same batch that were given an `id`;
+        one that is neither is Invalid, and so is a ring of them. A given `id` that is taken raises IdTaken.
         """
         ...
 
@@ -117,6 +125,9 @@ class JobStore(Protocol):
         The job is `queued` and may run now (`due_at` stays what it was), with failures and losses at zero. Its token
         goes on rising, and its last attempt becomes an attempt of its record. A start deadline that has passed is
         removed. Jobs that are active, succeeded, unknown, or whose unique key is taken are left out of the answer.
+
+        A job with parents waits for them no more. Its own children that were skipped because of it stay skipped; those
+        that `hold` go on when it succeeds.
         """
         ...
 
@@ -176,8 +187,9 @@ class RunStore(Protocol):
         Accepted only if the job is `running` with this token at this worker; then it moves by the transition table:
         finished jobs go to history, others return to the queue, due after `delay`. `failed` counts a failure,
         `crashed` a loss (the third quarantines the job), `snoozed` and `released` count nothing; each of the former two
-        leaves an attempt. Limit keys are given back and their first waiters released in the same transaction. An
-        outcome that the database refuses makes its own job dead and does not disturb the others.
+        leaves an attempt. Limit keys are given back and their first waiters released in the same transaction, and the
+        children of finished jobs are told, the first thousand at once and the others by `unblock`. An outcome that the
+        database refuses makes its own job dead and does not disturb the others.
         """
         ...
 
@@ -276,6 +288,21 @@ class SearchStore(Protocol):
         """Return the attempts of a job, first to last, the final one included. Raises NotFound."""
         ...
 
+    async def parents_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        """Return the jobs that a job waits or waited for, by their ids, beginning after the id `after`.
+
+        Raises NotFound.
+        """
+        ...
+
+    async def children_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        """Return the jobs that wait or waited for a job, in the same way; for as long as they themselves are kept."""
+        ...
+
     async def counts(self, *, tenant: str | None = None) -> Counts:
         """Return numbers of jobs for each lane and state; cheap at any size, and at most as old as `as_of` says.
 
@@ -301,6 +328,17 @@ class UpkeepStore(Protocol):
 
     async def drop_gated(self, *, limit: int = 1000) -> int:
         """End waiting jobs behind `drop` gates as `dropped`; return how many."""
+        ...
+
+    async def unblock(self, *, limit: int = 1000) -> int:
+        """Tell more children of ended jobs that had too many to tell at once; return how many were told."""
+        ...
+
+    async def recheck_blocked(self, *, limit: int = 1000) -> int:
+        """Look whether a blocked job was forgotten by the end of a parent, and mend that; return how many were.
+
+        Each call looks at the next ones, and after the last begins again with the first.
+        """
         ...
 
     async def take_census(self) -> None:

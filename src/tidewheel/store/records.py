@@ -1,10 +1,12 @@
 """Builds the records that readers see from rows; both stores select the same columns in the same order."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
+from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.dependency import OnParentFailure
 from tidewheel.model.job import Attempt, Job, Options
 from tidewheel.model.outcome import Failure
 from tidewheel.model.priority import Priority
@@ -53,6 +55,9 @@ class JobRow(NamedTuple):
     result: str | None
     result_location: str | None
     error: str | None
+    waits: int
+    on_parent_failure: str | None
+    parents: Any
 
 
 class Dialect(NamedTuple):
@@ -61,6 +66,7 @@ class Dialect(NamedTuple):
     uuid: Callable[[Any], Any]
     instant: Callable[[Any], Any]
     keys: Callable[[Any], tuple[str, ...]]
+    ids: Callable[[Any], tuple[UUID, ...]]
 
 
 def job_of(row: Sequence[Any], dialect: Dialect) -> Job:
@@ -97,6 +103,9 @@ def job_of(row: Sequence[Any], dialect: Dialect) -> Job:
         result_location=values.result_location,
         error=failure_of(values.error),
         last_worker=_maybe(dialect.uuid, values.worker),
+        waiting_for=values.waits,
+        after=_maybe(dialect.ids, values.parents) or (),
+        on_parent_failure=cast("OnParentFailure | None", values.on_parent_failure),
         **_instants(values, dialect),
     )
 

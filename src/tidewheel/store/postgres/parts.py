@@ -9,7 +9,7 @@ from tidewheel.model.submission import LaneKey
 from tidewheel.store.postgres.connection import SQL, Connection, Database
 from tidewheel.store.records import Dialect
 
-DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple)
+DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple, ids=tuple)
 
 
 class Part:

@@ -6,6 +6,17 @@ CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN statement_timestamp();
 
+CREATE TABLE tidewheel.dependency (
+    child uuid NOT NULL,
+    parent uuid NOT NULL,
+    done boolean NOT NULL
+)
+WITH (fillfactor='80');
+
+CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT dependency.parent FROM tidewheel.dependency WHERE (dependency.child = parents_of.job) ORDER BY dependency.parent LIMIT 1000);
+
 CREATE FUNCTION tidewheel.prepare_days(first date, days integer) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -56,7 +67,12 @@ CREATE TABLE tidewheel.job (
     unique_key text,
     idempotency_key text,
     cancel_reason text,
+    waits integer DEFAULT 0 NOT NULL,
+    on_parent_failure text,
+    awaited boolean DEFAULT false NOT NULL,
     CONSTRAINT job_check CHECK (((waits_for IS NOT NULL) = (state = 'limited'::text))),
+    CONSTRAINT job_check1 CHECK (((waits >= 0) AND ((waits > 0) = (state = 'blocked'::text)))),
+    CONSTRAINT job_on_parent_failure_check CHECK ((on_parent_failure = ANY (ARRAY['skip'::text, 'run'::text, 'hold'::text]))),
     CONSTRAINT job_priority_check CHECK (((priority >= 0) AND (priority <= 2))),
     CONSTRAINT job_state_check CHECK ((state = ANY (ARRAY['blocked'::text, 'queued'::text, 'limited'::text, 'running'::text])))
 )
@@ -114,6 +130,12 @@ CREATE VIEW tidewheel.active_job AS
     NULL::json AS result,
     NULL::text AS result_location,
     NULL::json AS error,
+    job.waits,
+    job.on_parent_failure,
+        CASE
+            WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
+            ELSE NULL::uuid[]
+        END AS parents,
     job.tenant AS tenant_id
    FROM ((tidewheel.job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -145,6 +167,13 @@ CREATE TABLE tidewheel.duty (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE tidewheel.ended_parent (
+    parent uuid NOT NULL,
+    state text NOT NULL,
+    beyond uuid NOT NULL
+)
+WITH (fillfactor='50');
+
 CREATE TABLE tidewheel.job_history (
     id uuid CONSTRAINT job_id_not_null NOT NULL,
     schedule_id uuid,
@@ -170,6 +199,8 @@ CREATE TABLE tidewheel.job_history (
     limit_keys text[],
     unique_key text,
     idempotency_key text,
+    on_parent_failure text,
+    awaited boolean DEFAULT false CONSTRAINT job_awaited_not_null NOT NULL,
     finished_at timestamp with time zone NOT NULL,
     cause text NOT NULL,
     ran boolean NOT NULL,
@@ -213,6 +244,12 @@ CREATE VIEW tidewheel.finished_job AS
     job.result,
     job.result_location,
     job.error,
+    0 AS waits,
+    job.on_parent_failure,
+        CASE
+            WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
+            ELSE NULL::uuid[]
+        END AS parents,
     job.tenant AS tenant_id
    FROM ((tidewheel.job_history job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -264,6 +301,8 @@ CREATE TABLE tidewheel.job_history_other (
     limit_keys text[],
     unique_key text,
     idempotency_key text,
+    on_parent_failure text,
+    awaited boolean DEFAULT false CONSTRAINT job_awaited_not_null NOT NULL,
     finished_at timestamp with time zone CONSTRAINT job_history_finished_at_not_null NOT NULL,
     cause text CONSTRAINT job_history_cause_not_null NOT NULL,
     ran boolean CONSTRAINT job_history_ran_not_null NOT NULL,
@@ -299,6 +338,8 @@ CREATE TABLE tidewheel.job_history_succeeded (
     limit_keys text[],
     unique_key text,
     idempotency_key text,
+    on_parent_failure text,
+    awaited boolean DEFAULT false CONSTRAINT job_awaited_not_null NOT NULL,
     finished_at timestamp with time zone CONSTRAINT job_history_finished_at_not_null NOT NULL,
     cause text CONSTRAINT job_history_cause_not_null NOT NULL,
     ran boolean CONSTRAINT job_history_ran_not_null NOT NULL,
@@ -394,8 +435,14 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.dependency
+    ADD CONSTRAINT dependency_pkey PRIMARY KEY (child, parent);
+
 ALTER TABLE ONLY tidewheel.duty
     ADD CONSTRAINT duty_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY tidewheel.ended_parent
+    ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
 
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
@@ -441,7 +488,11 @@ ALTER TABLE ONLY tidewheel.worker
 
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
 
+CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
+
 CREATE INDEX idempotency_created ON tidewheel.idempotency USING btree (created_at);
+
+CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE (state = 'blocked'::text);
 
 CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
 

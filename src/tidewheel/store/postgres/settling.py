@@ -11,7 +11,7 @@ from tidewheel.model.ids import time_of
 from tidewheel.model.outcome import REPORTABLE, Outcome, Verdict, flaws_of, recognise, unstorable
 from tidewheel.model.states import Cause, State
 from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish, free_keys, locked_run
+from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish_runs, locked_run
 from tidewheel.store.postgres.parts import Part
 
 _UNSTORABLE: Final = (
@@ -105,8 +105,7 @@ class Settling(Part):
         async def bury(connection: Connection) -> bool:
             runs = await _lock(connection, worker_id, [outcome])
             endings = [Ending(run.job_id, State.DEAD, Cause.UNSTORABLE, error=unstorable(why)) for run in runs]
-            await finish(connection, [State.RUNNING], endings)
-            await free_keys(connection, runs)
+            await finish_runs(connection, endings, runs)
             return bool(runs)
 
         if await self._db.transaction(bury):

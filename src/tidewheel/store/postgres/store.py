@@ -4,6 +4,7 @@ from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
+from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
@@ -15,7 +16,7 @@ from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
-class PostgresStore(Submitting, Steering, Working, Settling, Flowing, Searching, Keeping):
+class PostgresStore(Submitting, Steering, Working, Settling, Flowing, Searching, Depending, Keeping):
     """See `store.base.Store`."""
 
     def __init__(self, database: Database, epoch: int, max_args_bytes: int) -> None:

@@ -10,7 +10,8 @@ import msgspec
 
 from tidewheel.model.states import Cause, State
 from tidewheel.store.sqlite.connection import rows
-from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.ending import end_waiting
+from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text, span
 
@@ -62,6 +63,7 @@ def _retire_state(session: Session, state: State, until: int, limit: int) -> int
     if number:
         lanes = Counter({lane: -n for lane, n in session.rows("lanes_of_finished", places=places)})
         session.run("remove_attempts", places=places)
+        session.run("remove_edges", places=places)
         session.run("remove_finished", places=places)
         session.run("count_finished", counts=json_text([(lane, state, n) for lane, n in lanes.items()]))
     return number

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import apsw
 
-from tidewheel.errors import NotFound
+from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.checks import check_name
 from tidewheel.model.ids import make_id
 from tidewheel.model.job import Attempt, Job
@@ -38,6 +38,13 @@ def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> l
     """See `store.base.SearchStore.attempts`."""
     get(connection, job_id, tenant)
     return [attempt_of(row, DIALECT) for row in rows(connection, "attempts", {"id": job_id.bytes})]
+
+
+def check_page(limit: int) -> int:
+    """Refuse pages that are empty or too long."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+    return limit
 
 
 def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID | None) -> Page:

@@ -12,8 +12,9 @@ from tidewheel.model.checks import check_text
 from tidewheel.model.job import Job
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.store.records import job_of
-from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
+from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, id_of, json_text
 

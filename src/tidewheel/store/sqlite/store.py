@@ -14,6 +14,7 @@ import apsw
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.checks import check_name
+from tidewheel.model.dependency import AT_ONCE, Relative
 from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
@@ -21,11 +22,12 @@ from tidewheel.model.limit import Limit, check_limit
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.states import Cause, State
-from tidewheel.model.submission import MAX_ARGS_BYTES, prepare_all
+from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.base import ClaimRequest, Counts, Inside, JobFilter, Page
 from tidewheel.store.sqlite import (
     claiming,
+    depending,
     flowing,
     joining,
     keeping,
@@ -59,6 +61,7 @@ class SqliteStore:
         self._writer = Writer(path, Session(connection, clock, make_id))
         self._readers = Readers(path)
         self._forked = False
+        self._rechecked = depending.FIRST
         guard(self)
 
     @property
@@ -100,6 +103,7 @@ class SqliteStore:
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
+        check_ages(jobs, self._clock.now())
         return await self._write(lambda session: submitting.submit(session, jobs)) if jobs else []
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
@@ -117,6 +121,9 @@ class SqliteStore:
         return await self._write(lambda session: steering.cancel(session, job_id, tenant, reason))
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
+        # Later children are not to hear of ends that earlier ones are still being told of.
+        while await self._write(lambda session: depending.unblock(session, AT_ONCE, job_ids)):
+            pass
         return await self._write(lambda session: steering.redrive(session, job_ids, tenant))
 
     # Runs
@@ -193,12 +200,23 @@ class SqliteStore:
         return await self._read(lambda connection: searching.get(connection, job_id, tenant))
 
     async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
-        if not 1 <= limit <= searching.MAX_PAGE:
-            raise Invalid("limit", f"must be between 1 and {searching.MAX_PAGE}, not {limit}")
+        searching.check_page(limit)
         return await self._read(lambda connection: searching.find(connection, where, limit, after))
 
     async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
         return await self._read(lambda connection: searching.attempts(connection, job_id, tenant))
+
+    async def parents_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        look = partial(depending.relatives, page="parents_page", job_id=job_id, after=after, tenant=tenant)
+        return await self._read(partial(look, limit=searching.check_page(limit)))
+
+    async def children_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        look = partial(depending.relatives, page="children_page", job_id=job_id, after=after, tenant=tenant)
+        return await self._read(partial(look, limit=searching.check_page(limit)))
 
     async def counts(self, *, tenant: str | None = None) -> Counts:
         return await self._read(lambda connection: searching.counts(connection, tenant))
@@ -217,6 +235,14 @@ class SqliteStore:
 
     async def drop_gated(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.drop_gated(session, limit))
+
+    async def unblock(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: depending.unblock(session, limit))
+
+    async def recheck_blocked(self, *, limit: int = 1000) -> int:
+        cursor = self._rechecked
+        self._rechecked, found = await self._read(lambda connection: depending.find_doubtful(connection, cursor, limit))
+        return await self._write(lambda session: depending.mend(session, found)) if found else 0
 
     async def take_census(self) -> None:
         # Counting takes long in a large store, and the writer has other things to do.

@@ -71,7 +71,12 @@ CREATE TABLE tidewheel.job (
     waits_for       text CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
     unique_key      text,
     idempotency_key text,
-    cancel_reason   text
+    cancel_reason   text,
+    -- How many parents it waits for; NULL as policy if it has none.
+    waits           integer NOT NULL DEFAULT 0 CHECK (waits >= 0 AND (waits > 0) = (state = 'blocked')),
+    on_parent_failure text CHECK (on_parent_failure IN ('skip', 'run', 'hold')),
+    -- Whether others wait, or once waited, for it: its end must look for them.
+    awaited         boolean NOT NULL DEFAULT false
 ) WITH (
     -- Rows live for seconds: vacuum by count, at full speed, and never shrink the file, which would take a lock that
     -- stops the claimers and would leave an empty table whose plans are wrong for a full one.
@@ -86,6 +91,7 @@ CREATE INDEX job_due ON tidewheel.job (lane, priority, run_at, id) WHERE state =
 CREATE INDEX job_running ON tidewheel.job (worker) WHERE state = 'running';
 CREATE INDEX job_cancelling ON tidewheel.job (worker) WHERE state = 'running' AND cancel_at IS NOT NULL;
 CREATE INDEX job_limited ON tidewheel.job (tenant, waits_for, priority, run_at, id) WHERE state = 'limited';
+CREATE INDEX job_blocked ON tidewheel.job (lane, priority, id) WHERE state = 'blocked';
 CREATE INDEX job_tenant ON tidewheel.job (tenant, id);
 CREATE INDEX job_start_by ON tidewheel.job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE unique_key IS NOT NULL;
@@ -93,8 +99,8 @@ CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE uniqu
 -- A keel: rows that nobody sees (there is no lane 0) and that never leave. The planner prices a scan by the pages and
 -- rows that a table had when it was last vacuumed. Without them it would at times expect an empty table, and pass the
 -- right index over for one that looks just as cheap; a plan made at such a moment is kept when there are a million rows.
-INSERT INTO tidewheel.job (id, run_at, due_at, created_at, updated_at, lane, tenant, priority, state, args)
-SELECT lpad(to_hex(n), 32, '0')::uuid, 'epoch', 'epoch', 'epoch', 'epoch', 0, 0, 0, 'blocked', to_json(repeat('-', 1500))
+INSERT INTO tidewheel.job (id, run_at, due_at, created_at, updated_at, lane, tenant, priority, state, waits, args)
+SELECT lpad(to_hex(n), 32, '0')::uuid, 'epoch', 'epoch', 'epoch', 'epoch', 0, 0, 0, 'blocked', 1, to_json(repeat('-', 1500))
   FROM generate_series(1, 1280) AS n;
 ANALYZE tidewheel.job;
 
@@ -110,7 +116,8 @@ CREATE TABLE tidewheel.job_history (
     error           json,
     CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
 ) PARTITION BY LIST (state);
-ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason;
+ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason, DROP COLUMN waits,
+    ALTER COLUMN awaited SET DEFAULT false;
 -- Local indexes, not unique: the guarded delete from job is what keeps a job from ending twice.
 CREATE INDEX job_history_id ON tidewheel.job_history (id);
 CREATE INDEX job_history_tenant ON tidewheel.job_history (tenant, id);
@@ -118,6 +125,23 @@ CREATE TABLE tidewheel.job_history_succeeded PARTITION OF tidewheel.job_history
     FOR VALUES IN ('succeeded') PARTITION BY RANGE (finished_at);
 CREATE TABLE tidewheel.job_history_other PARTITION OF tidewheel.job_history
     FOR VALUES IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped') PARTITION BY RANGE (finished_at);
+
+-- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
+-- Whoever sets it holds the lock of the child's row. No index knows of it, so that the row changes in place.
+CREATE TABLE tidewheel.dependency (
+    child  uuid NOT NULL,
+    parent uuid NOT NULL,
+    done   boolean NOT NULL,
+    PRIMARY KEY (child, parent)
+) WITH (fillfactor = 80);
+CREATE INDEX dependency_parent ON tidewheel.dependency (parent, child);
+
+-- Finished jobs with more children than their own transactions could tell, and the last child that was told.
+CREATE TABLE tidewheel.ended_parent (
+    parent uuid PRIMARY KEY,
+    state  text NOT NULL,
+    beyond uuid NOT NULL
+) WITH (fillfactor = 50);
 
 -- Attempts that did not finish their job.
 CREATE TABLE tidewheel.attempt (
@@ -231,13 +255,19 @@ BEGIN
     RETURN made;
 END $$;
 
+-- The first thousand parents of a job.
+CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT parent FROM tidewheel.dependency WHERE child = job ORDER BY parent LIMIT 1000);
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
 CREATE VIEW tidewheel.active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL::timestamptz AS finished_at, NULL::json AS result,
-       NULL::text AS result_location, NULL::json AS error, job.tenant AS tenant_id
+       NULL::text AS result_location, NULL::json AS error, job.waits, job.on_parent_failure,
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
   FROM tidewheel.job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;
@@ -247,7 +277,8 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        NULL::text AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at,
        job.run_at, job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result,
-       job.result_location, job.error, job.tenant AS tenant_id
+       job.result_location, job.error, 0 AS waits, job.on_parent_failure,
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
   FROM tidewheel.job_history AS job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;

@@ -14,7 +14,7 @@ UPDATE tidewheel.job
 
 -- name: redrive
 -- Back from history to the queue. The last attempt becomes a row of its own; the token goes on rising from where it was.
--- A unique key that someone else took meanwhile keeps its job in history.
+-- A unique key that someone else took meanwhile keeps its job in history, and so do children that are still being told.
 WITH named AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS named (id, made)
 ), free AS MATERIALIZED (
@@ -29,6 +29,7 @@ WITH named AS MATERIALIZED (
            ) AS history
       JOIN tidewheel.tenant ON tenant.id = history.tenant
      WHERE ($3::text IS NULL OR tenant.name = $3)
+       AND NOT EXISTS (SELECT FROM tidewheel.ended_parent WHERE ended_parent.parent = history.id)
        AND NOT EXISTS (
            SELECT FROM tidewheel.job
             WHERE history.unique_key IS NOT NULL AND job.tenant = history.tenant AND job.unique_key = history.unique_key
@@ -47,9 +48,11 @@ WITH named AS MATERIALIZED (
 )
 INSERT INTO tidewheel.job (
        id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at,
-       token, lane, tenant, priority, state, args, labels, options, limit_keys, unique_key, idempotency_key)
+       token, lane, tenant, priority, state, args, labels, options, limit_keys, unique_key, idempotency_key,
+       on_parent_failure, awaited)
 SELECT id, schedule_id, worker, tidewheel.now(), due_at, created_at, tidewheel.now(),
        CASE WHEN start_by > tidewheel.now() THEN start_by END, started_at, ended_at,
-       token, lane, tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key
+       token, lane, tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key,
+       on_parent_failure, awaited
   FROM back
 RETURNING id
