@@ -31,6 +31,8 @@ class Steering(Part):
         job = await self._db.transaction(cancel)
         if job is None:
             raise NotFound("job", job_id)
+        if job.cancelling or job.limit_keys:
+            self._hints.send()
         return job
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
@@ -38,4 +40,6 @@ class Steering(Part):
         made = [time_of(job_id) for job_id in ids]
         rows = await self._db.write(lambda connection: connection.fetch(SQL["redrive"], ids, made, tenant))
         sent = {row["id"] for row in rows}
+        if sent:
+            self._hints.send()
         return [job_id for job_id in dict.fromkeys(job_ids) if job_id in sent]

@@ -1,6 +1,7 @@
 """Submitting: jobs go in whole batches or not at all."""
 
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, prepare_all
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.hints import SOON
 from tidewheel.store.postgres.parts import Part
 
 Slot = tuple[int, str]
@@ -29,7 +31,9 @@ class Submitting(Part):
             return []
         lanes = [job.lane for job in jobs]
         if self._lanes.knows(lanes) and not any(job.idempotency_key or job.unique_key for job in jobs):
-            return await self._db.write(lambda connection: self._add_plain(connection, jobs))
+            answers = await self._db.write(lambda connection: self._add_plain(connection, jobs))
+            self._tell_of_added(jobs)
+            return answers
 
         async def add(connection: Connection) -> tuple[list[tuple[int, int]], list[Submitted]]:
             numbers = await self._lanes.ids(connection, lanes)
@@ -37,7 +41,14 @@ class Submitting(Part):
 
         numbers, answers = await self._db.transaction(add)
         self._lanes.remember(lanes, numbers)
+        self._tell_of_added(jobs)
         return answers
+
+    def _tell_of_added(self, jobs: list[Prepared]) -> None:
+        """Give a hint if one of the jobs is due soon."""
+        soon = datetime.fromtimestamp(self._db.time(), UTC) + SOON
+        if any(job.run_at <= soon if job.run_at else (job.delay or SOON) <= SOON for job in jobs):
+            self._hints.send()
 
     async def _add_plain(self, connection: Connection, jobs: list[Prepared]) -> list[Submitted]:
         ids = [self._make_id() for _ in jobs]
