@@ -11,7 +11,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import MAX_JSON_DEPTH, check_json_text, clean_text
-from tidewheel.model.states import Cause, end_of_run
+from tidewheel.model.states import Cause, State, end_of_run, move
 
 NO_DELAY = timedelta(0)
 MAX_LOSSES = 3
@@ -89,6 +89,8 @@ _PLAIN = MAX_RESULT_BYTES // 4
 """No character takes more than four bytes."""
 _decode = msgspec.json.Decoder().decode
 _huge = re.compile(r"[0-9]{19}").search
+GIVEN_BACK = frozenset(cause for cause in REPORTABLE if move(State.RUNNING, cause) is State.QUEUED)
+"""What a worker may say of a run after which its job waits again, if it was not asked to stop."""
 LOSSES = (Cause.CRASHED, Cause.LOST)
 """Abnormal ends, which count apart from failures."""
 ATTEMPTS = (Cause.FAILED, *LOSSES)

@@ -13,6 +13,7 @@ hold throughout:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -28,6 +29,7 @@ from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+from tidewheel.store.bell import Bell
 
 T = TypeVar("T")
 
@@ -238,6 +240,20 @@ class WorkerStore(Protocol):
         ...
 
 
+class HintStore(Protocol):
+    """For whoever waits for work."""
+
+    def listen(self) -> AbstractAsyncContextManager[Bell]:
+        """Listen for hints: the bell rings soon after something happened that is worth a look, in any process.
+
+        That is: jobs that are due now or within a second were submitted, given back, released from a limit or redriven;
+        a gate was opened; or a running job was asked to stop. It may ring too often. Losing a ring costs time, never a
+        job: whoever listens must look now and then all the same, and more often while the bell is not `healthy`. It
+        rings once when hints can be relied on again. A bell belongs to one waiter.
+        """
+        ...
+
+
 class FlowStore(Protocol):
     """For operators: gates and limits."""
 
@@ -358,7 +374,7 @@ class UpkeepStore(Protocol):
         ...
 
 
-class Store(JobStore, JoinStore, RunStore, WorkerStore, FlowStore, SearchStore, UpkeepStore, Protocol):
+class Store(JobStore, JoinStore, RunStore, WorkerStore, HintStore, FlowStore, SearchStore, UpkeepStore, Protocol):
     """A whole store, open. What it stores is described in `store/<dialect>/schema.sql`."""
 
     @property

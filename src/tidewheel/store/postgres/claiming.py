@@ -187,16 +187,18 @@ class Claiming(Part):
             memory.advance(rows)
         if keyed:
 
-            async def take(connection: Connection) -> tuple[list[Any], list[Any]]:
+            async def take(connection: Connection) -> tuple[list[Any], list[Any], bool]:
                 picked = await _take(connection, request, memory, keyed, "pick_keyed")
-                return picked, await _admit(connection, request.worker_id, picked)
+                return picked, *await _admit(connection, request.worker_id, picked)
 
             try:
-                picked, admitted = await self._db.transaction(take)
+                picked, admitted, others_may_go = await self._db.transaction(take)
             except Unavailable:
                 if not rows:
                     raise
                 return rows, False
+            if others_may_go:
+                self._hints.send()
             memory.advance(picked)
             rows, seen = rows + admitted, seen + len(picked)
         if seen < sum(quotas.values()):
@@ -232,8 +234,11 @@ async def _take(
     return rows
 
 
-async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> list[Any]:
-    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none."""
+async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> tuple[list[Any], bool]:
+    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none.
+
+    The flag tells whether waiters of other keys were let go instead of them.
+    """
     rows = sorted(picked, key=_start_order)
     candidates = [[(row["tenant"], key) for key in row["limit_keys"]] for row in rows]
     named = sorted({slot for slots in candidates for slot in slots})
@@ -248,14 +253,16 @@ async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> 
     started: list[Any] = await connection.fetch(
         SQL["start_picked"], worker_id, [rows[index]["id"] for index in admission.admitted]
     )
+    released: list[Any] = []
     if refused:
         ids = [rows[index]["id"] for index in refused]
         await connection.execute(SQL["make_limited"], ids, [key for _, key in refused.values()])
         await _turn_away(connection, [rows[index] for index in refused], set(refused.values()))
         # What a refused job left free under its other keys goes to whoever waits for these.
         others = {slot for index in refused for slot in candidates[index]} - set(refused.values())
-        await connection.fetch(SQL["release_waiters"], [slot[0] for slot in others], [slot[1] for slot in others])
-    return started
+        named = sorted(others)
+        released = await connection.fetch(SQL["release_waiters"], [n[0] for n in named], [n[1] for n in named])
+    return started, bool(released)
 
 
 async def _turn_away(connection: Connection, refused: list[Any], full: set[tuple[int, str]]) -> None:

@@ -68,7 +68,10 @@ class Keeping(Part):
             rows = await connection.fetch(SQL[query], limit)
             return await finish(connection, WAITING, [Ending.waiting(row["id"], cause, reason) for row in rows])
 
-        return await self._db.transaction(end)
+        ended = await self._db.transaction(end)
+        if ended:
+            self._hints.send()  # they may have made room under limits
+        return ended
 
     async def _retire_state(self, state: State, age: timedelta, limit: int) -> None:
         await self._db.write(lambda connection: connection.execute(SQL["retire_states"], state, age, limit))

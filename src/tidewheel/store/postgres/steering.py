@@ -32,6 +32,8 @@ class Steering(Part):
         job = await self._db.transaction(cancel)
         if job is None:
             raise NotFound("job", job_id)
+        if job.cancelling or job.limit_keys:
+            self._hints.send()
         return job
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
@@ -40,6 +42,8 @@ class Steering(Part):
         await self._tell_children_of(ids)
         rows = await self._db.write(lambda connection: connection.fetch(SQL["redrive"], ids, made, tenant))
         sent = {row["id"] for row in rows}
+        if sent:
+            self._hints.send()
         return [job_id for job_id in dict.fromkeys(job_ids) if job_id in sent]
 
     async def _tell_children_of(self, ids: list[UUID]) -> None:

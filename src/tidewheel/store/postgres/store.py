@@ -7,6 +7,7 @@ from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
+from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
 from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.searching import Searching
@@ -16,7 +17,7 @@ from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
-class PostgresStore(Submitting, Steering, Working, Settling, Flowing, Searching, Depending, Keeping):
+class PostgresStore(Submitting, Steering, Working, Settling, Listening, Flowing, Searching, Depending, Keeping):
     """See `store.base.Store`."""
 
     def __init__(self, database: Database, epoch: int, max_args_bytes: int) -> None:
@@ -29,6 +30,7 @@ class PostgresStore(Submitting, Steering, Working, Settling, Flowing, Searching,
         return self._epoch
 
     async def close(self) -> None:
+        await self._hints.close()
         await self._db.close()
 
 

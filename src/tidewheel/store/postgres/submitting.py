@@ -14,6 +14,7 @@ from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_a
 from tidewheel.store.base import Inside
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.hints import SOON
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
 from tidewheel.store.postgres.parts import Part, id_maker
 from tidewheel.store.postgres.relating import NewJob, relate, store
@@ -35,7 +36,9 @@ class Submitting(Part):
         lanes = [job.lane for job in jobs]
         check_ages(jobs, datetime.fromtimestamp(self._db.time(), UTC))
         if self._lanes.knows(lanes) and not any(map(_is_special, jobs)):
-            return await self._db.write(lambda connection: self._add_plain(connection, jobs))
+            answers = await self._db.write(lambda connection: self._add_plain(connection, jobs))
+            self._tell_of_added(jobs)
+            return answers
 
         async def add(connection: Connection) -> tuple[list[tuple[int, int]], list[Submitted]]:
             numbers = await self._lanes.ids(connection, lanes)
@@ -43,7 +46,14 @@ class Submitting(Part):
 
         numbers, answers = await self._db.transaction(add)
         self._lanes.remember(lanes, numbers)
+        self._tell_of_added(jobs)
         return answers
+
+    def _tell_of_added(self, jobs: list[Prepared]) -> None:
+        """Give a hint if one of the jobs is due soon."""
+        soon = datetime.fromtimestamp(self._db.time(), UTC) + SOON
+        if any(job.run_at <= soon if job.run_at else (job.delay or SOON) <= SOON for job in jobs):
+            self._hints.send()
 
     async def _add_plain(self, connection: Connection, jobs: list[Prepared]) -> list[Submitted]:
         ids = [self._make_id() for _ in jobs]

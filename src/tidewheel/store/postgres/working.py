@@ -79,6 +79,8 @@ class Working(Claiming):
 
         reaped = await self._db.transaction(end)
         self._forget(worker_id)
+        if reaped is not None and reaped != Reaped():
+            self._hints.send()
         return reaped
 
 

@@ -38,6 +38,7 @@ def cancel(session: Session, job_id: UUID, tenant: str | None, reason: str) -> J
             end_waiting(session, [job], Cause.CANCELLED, reason, now)
         else:
             session.run("ask_to_stop", place=job.place, reason=reason, now=now)
+            session.stir()
     rows = session.rows("get", id=job_id.bytes, tenant=tenant)
     if not rows:
         raise NotFound("job", job_id)

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from tidewheel.model.states import Cause, State
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.base import ClaimRequest, Counts, Inside, JobFilter, Page
+from tidewheel.store.bell import Bell
 from tidewheel.store.sqlite import (
     claiming,
     depending,
@@ -39,6 +41,7 @@ from tidewheel.store.sqlite import (
 )
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.forking import guard
+from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.session import Session
@@ -60,6 +63,7 @@ class SqliteStore:
         make_id = IdMaker(lambda: micros(clock.now()) // 1000, random.SystemRandom())
         self._writer = Writer(path, Session(connection, clock, make_id))
         self._readers = Readers(path)
+        self._listeners = Listeners(path, self._writer, clock)
         self._forked = False
         self._rechecked = depending.FIRST
         guard(self)
@@ -80,10 +84,11 @@ class SqliteStore:
     def abandon(self) -> list[apsw.Connection]:
         """Refuse all use in a process that was forked off."""
         self._forked = True
-        return [self._connection, *self._readers.connections]
+        return [self._connection, *self._readers.connections, *self._listeners.abandon()]
 
     def _close(self) -> None:
         # The writer's connection goes last: it then copies the log into the file and removes it.
+        self._listeners.close()
         self._readers.close()
         self._writer.close()
 
@@ -167,6 +172,12 @@ class SqliteStore:
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         return await self._read(partial(working.workers, alive=alive))
+
+    # Hints
+
+    def listen(self) -> AbstractAsyncContextManager[Bell]:
+        self._check_process()
+        return self._listeners.listen()
 
     # Flow
 
