@@ -22,7 +22,7 @@ deadman = DeadMan()
 mine = os.getpid()
 child = os.fork()
 if child == 0:
-    die_with_parent(mine)
+    die_with_parent(lambda: os.getppid() == mine)
     while True:
         time.sleep(1)
 deadman.arm(clock.monotonic() + float(sys.argv[1]))

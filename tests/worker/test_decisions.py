@@ -14,9 +14,8 @@ from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.states import Cause
 from tidewheel.tasks.definition import Preempt
 from tidewheel.worker.capacity import free_of
-from tidewheel.worker.execution import End, Ended
 from tidewheel.worker.lease import Lease
-from tidewheel.worker.outcomes import outcome_of
+from tidewheel.tasks.ending import End, Ended, outcome_of
 from tidewheel.worker.preempt import next_to_resume, victim
 
 THREE_TRIES = Options(retry=RetryPolicy(max_attempts=3, delay=timedelta(seconds=8), jitter="none"))

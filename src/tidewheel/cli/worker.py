@@ -19,7 +19,7 @@ from tidewheel.model.resources import Offer, parse_resources
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
-from tidewheel.worker.launcher import describe
+from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
 

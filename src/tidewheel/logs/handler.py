@@ -14,17 +14,17 @@ class LogSink(Protocol):
         """Take what was logged, by any thread."""
 
 
-_current: Final[ContextVar[LogSink | None]] = ContextVar("tidewheel_log_sink", default=None)
+current_sink: Final[ContextVar[LogSink | None]] = ContextVar("tidewheel_log_sink", default=None)
 
 
 @contextmanager
 def logging_to(sink: LogSink) -> Iterator[None]:
     """Send what is logged in this block, and in the tasks and threads that asyncio starts from it, to a sink."""
-    token = _current.set(sink)
+    token = current_sink.set(sink)
     try:
         yield
     finally:
-        _current.reset(token)
+        current_sink.reset(token)
 
 
 class RunHandler(logging.Handler):
@@ -43,7 +43,7 @@ class RunHandler(logging.Handler):
         self.lock = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        sink = _current.get()
+        sink = current_sink.get()
         if sink is not None:
             with suppress(Exception):
                 sink.log(record.levelname.lower(), self._text(record))

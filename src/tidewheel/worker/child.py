@@ -86,7 +86,7 @@ class Greeting(NamedTuple):
 def run_child(live: Callable[[Greeting], Awaitable[None]]) -> None:
     """Be a child: the arguments are the parent's pid, the socket to it and the page shared with it."""
     parent, link, page = (int(value) for value in sys.argv[1:4])
-    die_with_parent(parent)
+    die_with_parent(lambda: os.getppid() == parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the supervisor says when to stop
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(message)s")

@@ -20,10 +20,10 @@ from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.capacity import free_of
 from tidewheel.worker.child import Workshop
-from tidewheel.worker.execution import End, Ended, Executor, Order
+from tidewheel.worker.execution import Executor, Order
 from tidewheel.worker.executors.inline import as_instant
 from tidewheel.worker.live import LiveRun
-from tidewheel.worker.outcomes import options_of, outcome_of
+from tidewheel.tasks.ending import End, Ended, options_of, outcome_of
 from tidewheel.worker.preempt import next_to_resume, victim
 from tidewheel.worker.reports import Report
 from tidewheel.worker.settler import RunKey

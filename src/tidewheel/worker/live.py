@@ -8,7 +8,8 @@ from tidewheel.model.job import Run
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs
 from tidewheel.tasks.definition import Preempt
-from tidewheel.worker.execution import End, Execution
+from tidewheel.tasks.ending import End
+from tidewheel.worker.execution import Execution
 from tidewheel.worker.reports import Report
 from tidewheel.worker.settler import RunKey
 

@@ -51,7 +51,7 @@ class Report:
 
     def _open(self) -> RunLog:
         if self._lines is None:
-            self._lines = RunLog(self._reports.shipper, *self.key)
+            self._lines = RunLog(*self.key, self._reports.shipper, self._reports.clock)
             self.spoke = True
         return self._lines
 
@@ -83,7 +83,7 @@ class Reports:
     def __init__(self, store: ReportStore, worker_id: UUID, clock: Clock) -> None:
         self._store = store
         self._worker_id = worker_id
-        self._clock = clock
+        self.clock = clock
         self._notes: dict[RunKey, RunNote] = {}
         self._noted = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -106,7 +106,7 @@ class Reports:
             await self._noted.wait()
             self._noted.clear()
             await self._write_notes()
-            await self._clock.sleep(NOTES_EVERY)
+            await self.clock.sleep(NOTES_EVERY)
 
     async def flush(self, key: RunKey) -> None:
         """Store what this run has said, and wait for that as long as is reasonable."""
@@ -114,9 +114,10 @@ class Reports:
             async with asyncio.timeout(FLUSH_WITHIN):
                 if key in self._notes or self._writing.locked():
                     await self._write_notes()
-                await self.shipper.flush(key)
         except TimeoutError:
-            _log.warning("the last words of job %s were not stored in time", key[0])
+            _log.warning("the last notes of job %s were not stored in time", key[0])
+        if not await self.shipper.flush(*key):
+            _log.warning("the last lines of job %s were not stored in time", key[0])
 
     async def _write_notes(self) -> None:
         async with self._writing:

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from tidewheel.model.job import Run
 from tidewheel.model.priority import Priority
 from tidewheel.tasks.context import Context
-from tidewheel.worker.execution import End
+from tidewheel.tasks.ending import End
 from tidewheel.worker.page import Page
 
 WORK_AHEAD: Final = 0.02

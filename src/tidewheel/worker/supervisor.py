@@ -24,11 +24,10 @@ from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import HintStore, RunStore, WorkerStore
 from tidewheel.worker.child import LEASE_LOST
 from tidewheel.worker.deadman import DeadMan
-from tidewheel.worker.execution import End, Ended
 from tidewheel.worker.lease import Lease
 from tidewheel.worker.link import Drain, Stop
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
-from tidewheel.worker.outcomes import outcome_of
+from tidewheel.tasks.ending import End, Ended, outcome_of
 
 WATCH_EVERY: Final = 0.2
 """Seconds between two looks at who has the event loops."""

@@ -13,7 +13,8 @@ from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
 from tidewheel.model.outcome import Usage
-from tidewheel.worker.execution import End, Ended, Execution, Order, Sink
+from tidewheel.tasks.ending import End, Ended
+from tidewheel.worker.execution import Execution, Order, Sink
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.command_args import ARTIFACT, CommandArgs, parse_command
 from tidewheel.worker.executors.launching import Launcher, LauncherOptions

@@ -3,26 +3,24 @@
 import asyncio
 import contextvars
 import random
-import traceback
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
-from tidewheel.logs.handler import current
+from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
 from tidewheel.model.states import Cause
+from tidewheel.tasks.binding import Caller, result_text
 from tidewheel.tasks.context import Context
-from tidewheel.tasks.durations import parse_duration
-from tidewheel.tasks.signals import Fatal, Retry
-from tidewheel.worker.execution import End, Ended
+from tidewheel.tasks.definition import TaskDefinition
 from tidewheel.worker.handover import Handover
-from tidewheel.worker.outcomes import outcome_of
+from tidewheel.tasks.ending import End, Ended, ended_by, outcome_of
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Report, Reports
 from tidewheel.worker.settler import Settler
@@ -42,6 +40,17 @@ class InlineTask(Protocol):
 
     def encode(self, result: Any) -> str | None:
         """Return a result as JSON text; Invalid if it is none."""
+
+
+class CallerTask:
+    """A function of the app."""
+
+    def __init__(self, task: TaskDefinition) -> None:
+        self.wants_context = task.context is not None
+        self.call = Caller(task.function, task.context).call
+
+    def encode(self, result: Any) -> str | None:
+        return None if result is None else result_text(result)
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class InlineExecutor:
         self._tools.settler.add(await self._outcome(run, ended, started_at))
 
     async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report) -> Ended:
-        mark = current.set(report)
+        mark = current_sink.set(report)
         try:
             args = run.args if "$" not in run.args else await self._tools.handover.args(run)
             if task.wants_context:
@@ -90,7 +99,7 @@ class InlineExecutor:
         except BaseException as error:  # noqa: BLE001 - whatever the task raised is its outcome
             return self._ended_by(slot, error)
         finally:
-            current.reset(mark)
+            current_sink.reset(mark)
 
     def _ended_by(self, slot: Slot, error: BaseException) -> Ended:
         if slot.ending is not None and isinstance(error, asyncio.CancelledError):
@@ -116,24 +125,6 @@ class InlineExecutor:
         except Invalid as error:
             return outcome_of(run, Ended(end=End.FATAL, message=str(error)), 0.0, started_at)
         return msgspec.structs.replace(outcome, result=result, result_location=location)
-
-
-def ended_by(error: BaseException) -> Ended:
-    """Return the end that an exception of a task stands for."""
-    match error:
-        case Retry():
-            try:
-                after: timedelta | None = None if error.after is None else parse_duration(error.after, "after")
-            except Invalid as wrong:
-                return Ended(end=End.FATAL, message=f"Retry({wrong})")
-            return Ended(end=End.RETRY, message=str(error), after=after)
-        case Fatal() | Invalid():
-            return Ended(end=End.FATAL, message=str(error))
-        case MemoryError():
-            return Ended(end=End.OOM, message="out of memory")
-        case _:
-            words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            return Ended(end=End.ERROR, message=words, detail="".join(traceback.format_exception(error)))
 
 
 def as_instant(seconds: float) -> datetime:

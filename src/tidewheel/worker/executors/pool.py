@@ -10,7 +10,8 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.outcome import Usage
-from tidewheel.worker.execution import End, Ended, Order, Sink
+from tidewheel.tasks.ending import End, Ended
+from tidewheel.worker.execution import Order, Sink
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.launching import Launcher
 from tidewheel.worker.executors.output import Output

@@ -8,7 +8,8 @@ from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.tasks.definition import Isolation
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.worker.execution import End, Ended, Execution, Order, Sink
+from tidewheel.tasks.ending import End, Ended
+from tidewheel.worker.execution import Execution, Order, Sink
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.launching import Launcher, LauncherOptions
 from tidewheel.worker.executors.pool import Child

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tidewheel.model.outcome import Usage
-from tidewheel.worker.execution import End, Ended, Order
+from tidewheel.tasks.ending import End, Ended
+from tidewheel.worker.execution import Order
 from tidewheel.worker.executors.launching import Tree
 from tidewheel.worker.launcher.messages import BodyEnded
 

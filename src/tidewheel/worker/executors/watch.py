@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from tidewheel.clock import Clock
-from tidewheel.worker.execution import End
+from tidewheel.tasks.ending import End
 from tidewheel.worker.executors.underway import Underway
 from tidewheel.worker.sandbox import tree
 from tidewheel.worker.sandbox.limits import MAX_PROCESSES
