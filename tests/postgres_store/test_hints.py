@@ -110,6 +110,21 @@ async def test_a_notification_that_fails_is_nobodys_trouble(
         assert await rings(bell)
 
 
+async def test_a_connection_that_was_cut_while_nothing_was_told_costs_no_hint(
+    store: Store, backend: PostgresBackend
+) -> None:
+    await submit(store)
+    teller = hints_of(store)._teller
+    await until(lambda: _idle(teller))
+    await backend.execute("SELECT pg_terminate_backend($1)", teller.pid)
+    other = await backend.open()
+    async with other.listen() as bell:
+        while await bell.wait(0):
+            pass
+        await submit(store)
+        assert await rings(bell)
+
+
 LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
 
 

@@ -26,6 +26,7 @@ from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
+from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
@@ -46,6 +47,13 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Resources not in use; None stands for no bound."""
     labels: Mapping[str, str] = {}
     """What jobs with needs may ask for by name and value."""
+    at_least: Priority | None = None
+    """Only jobs that are at least this urgent, however long others have waited; None stands for all."""
+
+    @property
+    def priorities(self) -> tuple[Priority, ...]:
+        """The priorities that may be claimed, most urgent first."""
+        return tuple(level for level in Priority if self.at_least is None or level <= self.at_least)
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +187,10 @@ class RunStore(Protocol):
         Eligible is a job that is `queued` and due, in a lane that is open, whose queue and kind the worker serves and
         whose needs fit what is free. Order as `model.order` says. Each run is `running` with a token higher than any
         before; two callers never get the same job. A job whose limit keys have no room becomes `limited` instead and
-        names the first full key. Raises LeaseLost if the worker is not alive or its lease has passed.
+        names the first full key. The answer tells the store's time and when the next job becomes due. Raises LeaseLost
+        if the worker is not alive or its lease has passed.
+
+        A claim with `at_least` leaves the less urgent as if it had not been: their turns and shares stay as they were.
         """
         ...
 
@@ -212,6 +223,13 @@ class WorkerStore(Protocol):
 
         Who is not in the answer is no longer alive for the store and must end its runs. A lease that has passed but was
         not reaped is renewed.
+        """
+        ...
+
+    async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
+        """Return the (worker, job, token) of the runs of these workers that were asked to stop, by job.
+
+        For whoever cannot wait for the next beat: it renews nothing, and asks nothing of the workers.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +41,10 @@ class Working(Claiming):
             return [Beat(row["id"], row["beat"], row["lease_until"], tuple(stops.get(row["id"], ()))) for row in alive]
 
         return await self._db.write(renew)
+
+    async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["cancelling"], list(worker_ids)))
+        return sorted(((row["worker"], row["id"], row["token"]) for row in rows), key=itemgetter(1))
 
     async def deregister(self, worker_id: UUID) -> Reaped:
         reaped = await self._end(worker_id, None, Cause.RELEASED)

@@ -1,12 +1,14 @@
 """What the writer thread works with: the connection inside a transaction, the time, and what it remembers."""
 
 from typing import Any, Final
+from uuid import UUID
 
 import apsw
 
 from tidewheel.clock import Clock
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.order import Turns
+from tidewheel.model.priority import Priority
 from tidewheel.store.sqlite.connection import SQL, rows, value
 from tidewheel.store.sqlite.lanes import NEVER, Lanes
 from tidewheel.store.sqlite.values import micros
@@ -22,7 +24,8 @@ class Session:
         self.connection = connection
         self.make_id = make_id
         self.lanes = Lanes()
-        self.turns = dict[bytes, Turns]()
+        self.turns = dict[tuple[UUID, Priority | None], Turns]()
+        """Whose turn it is, for each worker and each bound that it sets itself."""
         self._clock = clock
         self._seen_version = self._version()
         self._stirred = False
@@ -64,6 +67,11 @@ class Session:
     def _version(self) -> int:
         version: int = self.connection.execute("PRAGMA data_version").get
         return version
+
+    def forget_turns(self, worker_id: UUID) -> None:
+        """Drop what was remembered for a worker that is gone."""
+        for bound in (None, *Priority):
+            self.turns.pop((worker_id, bound), None)
 
     def run(self, name: str, /, **values: Any) -> None:
         """Run a named statement for its effect."""

@@ -157,6 +157,9 @@ class SqliteStore:
     async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
         return await self._write(lambda session: working.beat(session, worker_ids))
 
+    async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
+        return await self._read(lambda connection: working.stopping(connection, worker_ids))
+
     async def deregister(self, worker_id: UUID) -> Reaped:
         ended = await self._write(lambda session: working.end_worker(session, worker_id, Cause.RELEASED))
         return ended or Reaped()
