@@ -50,6 +50,14 @@ def blobs_url(database: str, chosen: str | None = None) -> str:
     return (folder / "tidewheel-blobs").as_uri()
 
 
+def files_of(database: str) -> tuple[str, ...]:
+    """Return the files of a database on this machine, which no task has any business with."""
+    if _split(database).scheme in ("postgresql", "postgres"):
+        return ()
+    path = sqlite_path(database).absolute()
+    return tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
+
+
 async def open_all(setup: Setup) -> tuple[Store, Blobs]:
     """Open the store and the blobs that a child of a worker was told of."""
     return await open_store(setup.database), open_blobs(setup.blobs)

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.builders import DAY, HOUR, a_job, some_jobs
+from tests.builders import DAY, HOUR, a_job
 from tests.contract.backends import Backend
 from tests.contract.family import a_child, an_id, child_of, end, states
 from tests.contract.steps import claim, everything, in_order, settle, start, state_of, submit

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -59,8 +60,7 @@ class Armed:
 
     def child_is_gone(self) -> bool:
         try:
-            with open(f"/proc/{self.child}/stat") as stat:
-                return stat.read().rpartition(")")[2].split()[0] == "Z"
+            return Path(f"/proc/{self.child}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
         except FileNotFoundError:
             return True
 

@@ -9,13 +9,13 @@ from tests.builders import a_run
 from tidewheel.model.job import Options
 from tidewheel.model.outcome import Usage
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import Needs
+from tidewheel.model.resources import NO_NEEDS, Needs
 from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.states import Cause
 from tidewheel.tasks.definition import Preempt
+from tidewheel.tasks.ending import End, Ended, outcome_of
 from tidewheel.worker.capacity import free_of
 from tidewheel.worker.lease import Lease
-from tidewheel.tasks.ending import End, Ended, outcome_of
 from tidewheel.worker.preempt import next_to_resume, victim
 
 THREE_TRIES = Options(retry=RetryPolicy(max_attempts=3, delay=timedelta(seconds=8), jitter="none"))
@@ -87,7 +87,7 @@ class Occupant:
     preempt: Preempt = "pause"
     since: float = 0.0
     paused: bool = False
-    needs: Needs = Needs()
+    needs: Needs = NO_NEEDS
 
 
 def test_the_least_urgent_makes_way_and_of_these_the_last_to_start() -> None:

@@ -31,14 +31,21 @@ App = Annotated[str | None, typer.Option(help="The app whose tasks to run, as pa
 Queue = Annotated[list[str], typer.Option(help="A queue to serve; may be given several times.")]
 Inline = Annotated[int, typer.Option(help="Runners: processes for async functions, each with an event loop.", min=0)]
 Concurrency = Annotated[int, typer.Option(help="How many async functions a runner serves at once.", min=1)]
-Slots = Annotated[int | None, typer.Option(help="How many processes and commands run at once.  [default: cores]", min=0)]
+Slots = Annotated[
+    int | None, typer.Option(help="How many processes and commands run at once.  [default: cores]", min=0)
+]
 Resource = Annotated[
-    list[str], typer.Option("--resource", help="What this machine has, such as gpu=2 or memory=8GiB; cpu and memory are detected.")
+    list[str],
+    typer.Option(
+        "--resource", help="What this machine has, such as gpu=2 or memory=8GiB; cpu and memory are detected."
+    ),
 ]
 Label = Annotated[list[str], typer.Option("--label", help="A label that jobs may ask for, such as zone=a.")]
 Lease = Annotated[str, typer.Option(help="How long a silent worker keeps its jobs, from 2s to 1h.")]
 Grace = Annotated[str, typer.Option(help="How long a run that must end has to do so by itself.")]
-DrainFor = Annotated[str, typer.Option("--drain", help="How long to wait for running jobs at the first SIGTERM or Ctrl-C.")]
+DrainFor = Annotated[
+    str, typer.Option("--drain", help="How long to wait for running jobs at the first SIGTERM or Ctrl-C.")
+]
 Name = Annotated[str | None, typer.Option(help="The worker's name, for people.  [default: the host's name]")]
 WithKeeper = Annotated[bool, typer.Option("--keeper/--no-keeper", help="Whether to do a share of the chores.")]
 

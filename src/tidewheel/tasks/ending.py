@@ -19,6 +19,7 @@ from tidewheel.model.states import Cause
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.signals import Fatal, Retry
 
+
 class End(enum.StrEnum):
     """How a run ended, seen from outside."""
 
@@ -83,9 +84,7 @@ def outcome_of(run: Run, ended: Ended, rand: float, started_at: datetime | None 
         return Outcome(run.job_id, run.token, Cause.RETURNED, ended.result, started_at=started_at, usage=ended.usage)
     cause, delay = _next(run, ended, options_of(run.options).retry, rand)
     error = None if cause is Cause.STOPPED else _failure(ended)
-    return Outcome(
-        run.job_id, run.token, cause, error=error, delay=delay, started_at=started_at, usage=ended.usage
-    )
+    return Outcome(run.job_id, run.token, cause, error=error, delay=delay, started_at=started_at, usage=ended.usage)
 
 
 def _next(run: Run, ended: Ended, policy: RetryPolicy, rand: float) -> tuple[Cause, timedelta]:

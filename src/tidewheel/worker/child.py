@@ -1,4 +1,4 @@
-"""A child of the supervisor, from its first word to its last: set up, take and serve jobs, stop what is to stop, drain."""
+"""A child of the supervisor, from its first word to its last: set up, take and serve jobs, stop some, drain."""
 
 import asyncio
 import logging
@@ -102,7 +102,7 @@ async def _greeted(end: socket.socket, page: Page) -> Greeting:
     words = link.messages()
     setup = await anext(words)
     if not isinstance(setup, Setup):
-        raise AssertionError(f"the first word must be Setup, not {setup}")
+        raise AssertionError(f"the first word must be Setup, not {setup}")  # noqa: TRY004 - a bug, not an input
     return Greeting(setup, page, link, words)
 
 

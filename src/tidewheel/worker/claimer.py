@@ -1,4 +1,4 @@
-"""Takes jobs from the store whenever there is room, and sleeps when there are none: until the next is due, or a hint."""
+"""Takes jobs from the store whenever there is room; when there are none, sleeps until one is due or a hint comes."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ class Taker(Protocol):
         """Return the runs that are here, those whose outcome is not stored yet included."""
 
     def disown(self, keys: Iterable[RunKey]) -> None:
-        """End those of these runs that still go on: they are no longer this worker's, so nothing is reported of them."""
+        """End those of these runs that still go on; they are no longer this worker's, so nothing is reported."""
 
 
 class ClaimStore(RunStore, HintStore, Protocol):

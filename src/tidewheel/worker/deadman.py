@@ -1,8 +1,8 @@
-"""The dead-man switch: a timer of the kernel that kills this process, even a stopped one, unless it is set anew in time.
+"""The dead-man switch: a timer of the kernel that kills this process, even a stopped one, unless set anew in time.
 
 It counts on CLOCK_BOOTTIME, which goes on while a machine is suspended, and is set to an absolute instant, so that a
-delay between reading the clock and setting the timer does not lengthen a lease. Children must ask the kernel to die with
-their parent. An exec would clear the timer: it belongs into the process that lives as long as the lease.
+delay between reading the clock and setting the timer does not lengthen a lease. Children must ask the kernel to die
+with their parent. An exec would clear the timer: it belongs into the process that lives as long as the lease.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""What goes into a run and what comes out of it: results of parents, checkpoints, results too large for a row, files."""
+"""What goes into a run and what comes out of it: results of parents, checkpoints, large results, files."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,9 +51,7 @@ class Handover:
 
     async def keep_files(self, run: Run, files: Mapping[str, Path]) -> dict[str, str]:
         """Store output files, and return their locations by name."""
-        return {
-            name: await self._blobs.store_output(run.job_id, run.token, name, path) for name, path in files.items()
-        }
+        return {name: await self._blobs.store_output(run.job_id, run.token, name, path) for name, path in files.items()}
 
     async def _result_of(self, parent: UUID) -> object:
         job: Job = await self._store.get(parent)

@@ -17,13 +17,13 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
+from tidewheel.tasks.ending import End, Ended, options_of, outcome_of
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.capacity import free_of
 from tidewheel.worker.child import Workshop
 from tidewheel.worker.execution import Executor, Order
 from tidewheel.worker.executors.inline import as_instant
 from tidewheel.worker.live import LiveRun
-from tidewheel.tasks.ending import End, Ended, options_of, outcome_of
 from tidewheel.worker.preempt import next_to_resume, victim
 from tidewheel.worker.reports import Report
 from tidewheel.worker.settler import RunKey
@@ -144,7 +144,7 @@ class Host:
                 return
             await live.report.close()
             self._workshop.settler.add(_released(run) if live.released else outcome)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - one run must not end the others
             _log.exception("job %s could not be run", run.job_id)
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
             self._workshop.settler.add(outcome_of(run, ended, self._random.random()))

@@ -1,7 +1,7 @@
 """A page of memory that the supervisor shares with one of its children, read and written without any system call.
 
-The supervisor writes until when the lease holds. A runner writes which run its event loop is in the middle of, and until
-when that one may take: if the loop hangs, the supervisor still knows whom to blame.
+The supervisor writes until when the lease holds. A runner writes which run its event loop is in the middle of, and
+until when that one may take: if the loop hangs, the supervisor still knows whom to blame.
 """
 
 import mmap

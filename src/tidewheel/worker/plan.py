@@ -99,7 +99,11 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
 
 def _check(plan: WorkerPlan) -> None:
     check_ttl(plan.ttl)
-    for field, value, least in (("inline", plan.inline, 0), ("slots", plan.slots, 0), ("concurrency", plan.concurrency, 1)):
+    for field, value, least in (
+        ("inline", plan.inline, 0),
+        ("slots", plan.slots, 0),
+        ("concurrency", plan.concurrency, 1),
+    ):
         if not least <= value <= (MOST_CHILDREN if field == "inline" else 10_000):
             raise Invalid(field, f"must be at least {least}, and not {value}")
     if not plan.inline and not plan.slots:

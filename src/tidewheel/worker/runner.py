@@ -11,8 +11,8 @@ from tidewheel.model.job import Claimed, Run
 from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
-from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools, as_instant
 from tidewheel.tasks.ending import End, options_of
+from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools, as_instant
 from tidewheel.worker.settler import RunKey
 from tidewheel.worker.slots import Pace, Slot, Waiting
 

@@ -74,7 +74,7 @@ class Settler:
                 _log.warning("%d outcomes wait: %s", len(batch), error)
                 await self._clock.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
-            except Exception:
+            except Exception:  # noqa: BLE001 - outcomes must not be lost to a bug
                 _log.exception("%d outcomes could not be stored together", len(batch))
                 await self._store_apart(batch)
                 return

@@ -186,11 +186,11 @@ def in_steps(
             coroutine.close()
             raise
         except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
-            step: tuple[Callable[[Any], Any], Any] = (coroutine.throw, error)
+            step, given = coroutine.throw, error
         else:
-            step = (coroutine.send, value)
+            step, given = coroutine.send, value
         steps.entered()
         try:
-            waits_for = context.run(*step)
+            waits_for = context.run(step, given)
         except StopIteration as end:
             return end.value

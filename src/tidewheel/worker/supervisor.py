@@ -1,8 +1,8 @@
 """The supervisor: keeps the children of a worker running and their leases renewed, and ends them when it cannot.
 
-It runs no user code and waits for nobody but the store, so whatever a task does, the beats go on. When the store does not
-answer, the supervisor ends all runs before the lease does, and begins anew when the store is back. Should it be unable to
-do even that (stopped, swapped out, out of its mind), the kernel's timer ends it, and with it all its children.
+It runs no user code and waits for nobody but the store, so whatever a task does, the beats go on. When the store does
+not answer, the supervisor ends all runs before the lease does, and begins anew when the store is back. Should it be
+unable to do even that (stopped, swapped out), the kernel's timer ends it, and with it all its children.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from tidewheel.model.job import Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import HintStore, RunStore, WorkerStore
+from tidewheel.tasks.ending import End, Ended, outcome_of
 from tidewheel.worker.child import LEASE_LOST
 from tidewheel.worker.deadman import DeadMan
 from tidewheel.worker.lease import Lease
 from tidewheel.worker.link import Drain, Stop
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
-from tidewheel.tasks.ending import End, Ended, outcome_of
 
 WATCH_EVERY: Final = 0.2
 """Seconds between two looks at who has the event loops."""
@@ -181,7 +181,7 @@ class Supervisor:
             async with asyncio.timeout(max(self._lease.fence_at - sent_at, 0)):
                 beats = await self._store.beat(list(members))
         except (Unavailable, TimeoutError) as error:
-            _log.warning("no answer to a beat: %s", error or "too late")
+            _log.warning("no answer to a beat: %s", error if isinstance(error, Unavailable) else "too late")
             return False
         if not self._lease.renew(sent_at, self._clock.monotonic()):
             return False
@@ -243,7 +243,7 @@ def blames(member: Member) -> bool:
 
 
 def ends_of(member: Member, owned: Sequence[Run], rand: float) -> list[Outcome]:
-    """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all of them."""
+    """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all."""
     if member.overdue is not None:
         ended = Ended(end=End.TIMEOUT, message="ran longer than its timeout and did not stop; its runner was ended")
         return [outcome_of(run, ended, rand) for run in owned if run.job_id == member.overdue.job_id]

@@ -1,10 +1,12 @@
 """A runner as a process of its own."""
 
+import logging
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final
 
-from tidewheel.logs.handler import capture
+from tidewheel.logs.handler import RunHandler
+from tidewheel.logs.streams import route_output
 from tidewheel.model.resources import Resources
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.definition import HTTP
@@ -19,11 +21,9 @@ _NOTHING: Final[Resources] = {}
 """Jobs that ask for resources run at the host."""
 
 
-async def _build(shop: Workshop, stack: AsyncExitStack) -> Runner:
+async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
     setup = shop.setup
-    http = HttpTask()
-    stack.push_async_callback(http.close)
-    tasks: dict[str, InlineTask] = {HTTP: http}
+    tasks: dict[str, InlineTask] = {HTTP: HttpTask()}
     if setup.app is not None:
         tasks |= {task.kind: CallerTask(task) for task in load_registry(setup.app).registry if task.mode == "inline"}
     request = ClaimRequest(
@@ -34,7 +34,8 @@ async def _build(shop: Workshop, stack: AsyncExitStack) -> Runner:
         free=_NOTHING,
         labels=setup.offer.labels,
     )
-    capture()
+    logging.getLogger().addHandler(RunHandler())
+    route_output()
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch)
     return Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
 

@@ -19,8 +19,8 @@ from tidewheel.model.states import Cause
 from tidewheel.tasks.binding import Caller, result_text
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import TaskDefinition
-from tidewheel.worker.handover import Handover
 from tidewheel.tasks.ending import End, Ended, ended_by, outcome_of
+from tidewheel.worker.handover import Handover
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Report, Reports
 from tidewheel.worker.settler import Settler

@@ -7,8 +7,8 @@ from pathlib import Path
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.tasks.definition import Isolation
-from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.tasks.ending import End, Ended
+from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.execution import Execution, Order, Sink
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.launching import Launcher, LauncherOptions
