@@ -186,7 +186,8 @@ def in_steps(
             coroutine.close()
             raise
         except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
-            step, given = coroutine.throw, error
+            step: Callable[[Any], Any] = coroutine.throw
+            given: Any = error
         else:
             step, given = coroutine.send, value
         steps.entered()
