@@ -20,6 +20,8 @@ from tidewheel.testing import FakeClock
 START: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CHUNK: Final = 5_000
 _HOLD: Final = 4711
+_EDGES: Final = "SELECT parent, child FROM tidewheel.dependency WHERE child > '00000001-0000-0000-0000-000000000000'"
+"""Without the keel of the table."""
 
 
 class StoreClock(Protocol):
@@ -309,7 +311,7 @@ class PostgresBackend(Backend):
         await self.execute("UPDATE tidewheel.job SET awaited = false WHERE id = $1", job_id)
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
-        return [(row[0], row[1]) for row in await self.execute("SELECT parent, child FROM tidewheel.dependency")]
+        return [(row[0], row[1]) for row in await self.execute(_EDGES)]
 
     async def hold_claims(self) -> Held:
         await self.execute(

@@ -51,7 +51,7 @@ async def _late(
     lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
     await connection.execute("BEGIN")
     job_id = uuid4()
-    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 9)
+    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 11)
     yield connection, job_id
 
 

@@ -98,8 +98,9 @@ async def _mend(connection: Connection, doubtful: list[UUID]) -> int:
     ended = await _ends(connection, {parent for row in edges for parent in row["ended"] or ()})
     pairs = [(parent, row["id"]) for row in edges for parent in row["ended"] or ()]
     counted, skipped = decide(pairs, ended, policies)
-    await tell_edges(connection, counted)
-    rows = await connection.fetch(SQL["recount_waits"], [child for child in policies if child not in skipped])
+    told = await tell_edges(connection, counted)
+    waits = {row["id"]: row["open"] - told[row["id"]] for row in edges if row["id"] not in skipped}
+    rows = await connection.fetch(SQL["set_waits"], list(waits), list(waits.values()))
     reasons = {child: reason_of(parent, ended[parent]) for child, parent in skipped.items()}
     endings = [Ending.waiting(child, Cause.PARENT_FAILED, why) for child, why in reasons.items()]
     return len(rows) + await finish(connection, [State.BLOCKED], endings)

@@ -13,7 +13,7 @@ from tidewheel.model.states import FINAL, WAITING, Cause, State
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.parts import Part
-from tidewheel.store.postgres.releasing import NOBODY
+from tidewheel.store.postgres.searching import FIRST_ID
 
 _OTHERS: Final = tuple(state for state in FINAL if state is not State.SUCCEEDED)
 _PARTITIONS: Final = {"job_history_succeeded": (State.SUCCEEDED,), "job_history_other": _OTHERS, "attempt": FINAL}
@@ -25,7 +25,7 @@ _PIECES: Final = 20
 class Keeping(Part):
     """See `store.base.UpkeepStore`."""
 
-    _retired: UUID = NOBODY
+    _retired: UUID = FIRST_ID
 
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._end_waiting("lock_expired", Cause.EXPIRED, "its start deadline passed", limit)
@@ -83,7 +83,7 @@ class Keeping(Part):
             bounds = (self._retired, young, limit)
             rows = await self._db.read(partial(_fetch, SQL["old_edges"], bounds))
             if not rows:
-                self._retired = NOBODY
+                self._retired = FIRST_ID
                 break
             children = list(dict.fromkeys(row["child"] for row in rows))
             await self._db.write(partial(_forget_edges, children))

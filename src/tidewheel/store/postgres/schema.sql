@@ -11,7 +11,7 @@ CREATE TABLE tidewheel.dependency (
     parent uuid NOT NULL,
     done boolean NOT NULL
 )
-WITH (fillfactor='80');
+WITH (fillfactor='80', vacuum_truncate=off);
 
 CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -492,7 +492,7 @@ CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, chil
 
 CREATE INDEX idempotency_created ON tidewheel.idempotency USING btree (created_at);
 
-CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE (state = 'blocked'::text);
+CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE ((state = 'blocked'::text) AND (on_parent_failure IS NOT NULL));
 
 CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
 

@@ -18,8 +18,8 @@ SCAN = 20_000
 MAX_PAGE = 1000
 _WIDTH = len(JobRow._fields)
 _LAST = UUID(int=2**128 - 1)
-_FIRST = make_id(1, 0)
-"""Above the ids of the table's keel."""
+FIRST_ID = make_id(1, 0)
+"""Above the ids of the tables' keels."""
 _SKEW = timedelta(days=1)
 
 
@@ -100,7 +100,7 @@ def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:
     below = after or _LAST
     if where.created_before is not None:
         below = min(below, _id_at(where.created_before + _SKEW))
-    return below, _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW)
+    return below, FIRST_ID if where.created_from is None else _id_at(where.created_from - _SKEW)
 
 
 def _id_at(instant: datetime) -> UUID:

@@ -58,9 +58,13 @@ _children: Final = msgspec.json.Decoder(list[tuple[UUID, str, Waiting]]).decode
 def tell(session: Session, parents: Mapping[UUID, EndedParent], limit: int, now: int) -> Piece:
     """Follow at most so many edges of ended parents; a child that becomes free is queued."""
     asked = json_text([(parent, ended.beyond) for parent, ended in parents.items()])
-    edges = _edges(session.value("open_edges", parents=asked, limit=limit))
+    direct = _edges(session.value("open_edges", parents=asked, limit=limit))
+    edges = [edge for edge in direct if parents[edge[0]].state == State.SUCCEEDED]
+    if len(edges) < len(direct):
+        failed = json_text([edge for edge in direct if parents[edge[0]].state != State.SUCCEEDED])
+        edges += _edges(session.value("doomed_edges", edges=failed, limit=limit))
     skipped = tell_edges(session, edges, {parent: ended.state for parent, ended in parents.items()}, now)
-    return Piece(len(edges), skipped, _left(parents, edges, limit))
+    return Piece(len(edges), skipped, _left(parents, direct, limit))
 
 
 def tell_edges(session: Session, edges: Sequence[Edge], ends: Mapping[UUID, str], now: int) -> list[Skip]:

@@ -91,7 +91,8 @@ CREATE INDEX job_due ON tidewheel.job (lane, priority, run_at, id) WHERE state =
 CREATE INDEX job_running ON tidewheel.job (worker) WHERE state = 'running';
 CREATE INDEX job_cancelling ON tidewheel.job (worker) WHERE state = 'running' AND cancel_at IS NOT NULL;
 CREATE INDEX job_limited ON tidewheel.job (tenant, waits_for, priority, run_at, id) WHERE state = 'limited';
-CREATE INDEX job_blocked ON tidewheel.job (lane, priority, id) WHERE state = 'blocked';
+-- The policy keeps the keel out, by which the planner would believe that most jobs are blocked.
+CREATE INDEX job_blocked ON tidewheel.job (lane, priority, id) WHERE state = 'blocked' AND on_parent_failure IS NOT NULL;
 CREATE INDEX job_tenant ON tidewheel.job (tenant, id);
 CREATE INDEX job_start_by ON tidewheel.job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE unique_key IS NOT NULL;
@@ -100,7 +101,7 @@ CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE uniqu
 -- rows that a table had when it was last vacuumed. Without them it would at times expect an empty table, and pass the
 -- right index over for one that looks just as cheap; a plan made at such a moment is kept when there are a million rows.
 INSERT INTO tidewheel.job (id, run_at, due_at, created_at, updated_at, lane, tenant, priority, state, waits, args)
-SELECT lpad(to_hex(n), 32, '0')::uuid, 'epoch', 'epoch', 'epoch', 'epoch', 0, 0, 0, 'blocked', 1, to_json(repeat('-', 1500))
+SELECT lpad(to_hex(n), 32, '0')::uuid, 'epoch', 'epoch', 'epoch', 'epoch', 0, 0, 0, 'blocked', 1, to_json(repeat('-', 1480))
   FROM generate_series(1, 1280) AS n;
 ANALYZE tidewheel.job;
 
@@ -133,8 +134,12 @@ CREATE TABLE tidewheel.dependency (
     parent uuid NOT NULL,
     done   boolean NOT NULL,
     PRIMARY KEY (child, parent)
-) WITH (fillfactor = 80);
+) WITH (fillfactor = 80, vacuum_truncate = off);
 CREATE INDEX dependency_parent ON tidewheel.dependency (parent, child);
+-- A keel for this table, too.
+INSERT INTO tidewheel.dependency (child, parent, done)
+SELECT lpad(to_hex(n), 32, '0')::uuid, lpad(to_hex(n), 32, '0')::uuid, true FROM generate_series(1, 5000) AS n;
+ANALYZE tidewheel.dependency;
 
 -- Finished jobs with more children than their own transactions could tell, and the last child that was told.
 CREATE TABLE tidewheel.ended_parent (

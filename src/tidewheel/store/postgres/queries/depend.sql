@@ -141,7 +141,7 @@ RETURNING parent, state, beyond
 -- name: blocked_jobs
 SELECT lane, priority, id, waits
   FROM tidewheel.job
- WHERE state = 'blocked' AND (lane, priority, id) > ($1, $2, $3)
+ WHERE state = 'blocked' AND on_parent_failure IS NOT NULL AND (lane, priority, id) > ($1, $2, $3)
  ORDER BY lane, priority, id
  LIMIT $4
 
@@ -159,18 +159,18 @@ SELECT named.id, count(edge.parent)::integer AS open,
        ) AS noted ON true
  GROUP BY named.id
 
--- name: recount_waits
--- Lets locked children wait for as many parents as they have open edges.
+-- name: set_waits
+-- Lets locked children wait for so many parents, if they do not already.
 UPDATE tidewheel.job
-   SET waits = edge.open, state = CASE WHEN edge.open = 0 THEN 'queued' ELSE 'blocked' END,
-       run_at = CASE WHEN edge.open = 0 THEN greatest(job.run_at, tidewheel.now()) ELSE job.run_at END,
+   SET waits = edges.open, state = CASE WHEN edges.open = 0 THEN 'queued' ELSE 'blocked' END,
+       run_at = CASE WHEN edges.open = 0 THEN greatest(job.run_at, tidewheel.now()) ELSE job.run_at END,
        updated_at = tidewheel.now()
   FROM (
-       SELECT place.at, (SELECT count(*)::integer FROM tidewheel.dependency WHERE child = named.id AND NOT done) AS open
-         FROM unnest($1::uuid[]) AS named (id)
-        CROSS JOIN LATERAL (SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = named.id LIMIT 1) AS place
-       ) AS edge
- WHERE job.ctid = edge.at AND job.state || '' = 'blocked' AND job.waits <> edge.open
+       SELECT place.at, edges.open
+         FROM unnest($1::uuid[], $2::integer[]) AS edges (child, open)
+        CROSS JOIN LATERAL (SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = edges.child LIMIT 1) AS place
+       ) AS edges
+ WHERE job.ctid = edges.at AND job.state || '' = 'blocked' AND job.waits <> edges.open
 RETURNING job.id
 
 -- name: parents_page

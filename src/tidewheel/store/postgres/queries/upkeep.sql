@@ -33,7 +33,7 @@ UNION ALL
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
-        WHERE job.state = 'blocked' AND job.lane = lane.id
+        WHERE job.state = 'blocked' AND job.on_parent_failure IS NOT NULL AND job.lane = lane.id
         ORDER BY job.priority, job.id
         LIMIT $1
           FOR UPDATE SKIP LOCKED

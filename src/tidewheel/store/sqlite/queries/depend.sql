@@ -31,6 +31,21 @@ SELECT json_group_array(json_array(hex(parent), hex(child)))
         WHERE NOT dependency.done
         LIMIT :limit)
 
+-- name: doomed_edges
+-- The edges below children that are skipped with their parent, and so on downwards; a parent's own come before those of
+-- its children. One statement, however long the chain.
+WITH RECURSIVE doomed (parent, child) AS (
+    SELECT unhex(value ->> 0), unhex(value ->> 1) FROM json_each(:edges)
+    UNION
+    SELECT edge.parent, edge.child
+      FROM doomed
+     CROSS JOIN job ON job.id = doomed.child
+     CROSS JOIN dependency AS edge INDEXED BY dependency_parent ON edge.parent = job.id AND NOT edge.done
+     WHERE +job.state = 'blocked' AND job.on_parent_failure = 'skip' AND job.awaited
+     LIMIT :limit
+)
+SELECT json_group_array(json_array(hex(parent), hex(child))) FROM doomed
+
 -- name: blocked_children
 SELECT json_group_array(json_array(hex(job.id), job.on_parent_failure, json_array(
        job.rowid, job.token, job.state, job.lane, job.priority, json(job.limit_keys), CASE WHEN job.awaited THEN hex(job.id) END)))
