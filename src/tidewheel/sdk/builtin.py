@@ -11,7 +11,7 @@ from tidewheel.model.job import JobSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.options import KNOWN, JobOptions, check_known, spec_of
-from tidewheel.tasks.builtin import DEFAULT_ANSWER, CommandCall, HttpCall, check_command, check_http
+from tidewheel.tasks.builtin import CommandCall, HttpCall, check_command, check_http
 from tidewheel.tasks.definition import COMMAND, HTTP, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
 
@@ -75,12 +75,12 @@ def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
     fields: dict[str, Any] = {
         "method": method.upper(),
         "url": url,
-        "timeout": parse_duration(own.pop("answer_within", DEFAULT_ANSWER), "answer_within").total_seconds(),
         **{name: list(own.pop(name)) for name in ("ok_statuses", "fatal_statuses") if name in own},
         **_body(own),
-        **own,
     }
-    return _request(desk, HTTP, check_http(_checked("http", fields, HttpCall)), wishes)
+    if "answer_within" in own:
+        fields["timeout"] = parse_duration(own.pop("answer_within"), "answer_within").total_seconds()
+    return _request(desk, HTTP, check_http(_checked("http", fields | own, HttpCall)), wishes)
 
 
 def _body(own: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,79 @@
+"""Jobs without a function."""
+
+from typing import Any
+
+import pytest
+
+from tidewheel import App, Invalid, Priority
+
+
+def test_a_command_is_a_list_of_words(app: App) -> None:
+    job = app.command(["echo", "hello"], env={"A": "b"}, stdin="in", cwd="here", priority="high", name="greet")
+
+    info = job.info()
+    assert info.kind == "command"
+    assert info.args == {"argv": ["echo", "hello"], "env": {"A": "b"}, "stdin": "in", "cwd": "here"}
+    assert (info.priority, info.name) == (Priority.HIGH, "greet")
+
+
+def test_an_http_call_is_stored_with_all_it_needs(app: App) -> None:
+    job = app.http("post", "https://example.com/a", json={"n": 1}, answer_within="5s", ok_statuses={404}, queue="web")
+
+    info = job.info()
+    assert (info.kind, info.queue) == ("http", "web")
+    assert info.args == {
+        "method": "POST",
+        "url": "https://example.com/a",
+        "headers": {"Content-Type": "application/json"},
+        "body": '{"n":1}',
+        "timeout": 5.0,
+        "ok_statuses": [404],
+    }
+    raw = app.http("PUT", "http://example.com", body=b"\xff", headers={"A": "b"}).info()
+    assert raw.args == {"method": "PUT", "url": "http://example.com", "headers": {"A": "b"}, "body_base64": "/w=="}
+
+
+async def test_the_async_face_does_the_same(app: App) -> None:
+    assert (await (await app.acommand(["true"])).ainfo()).kind == "command"
+    assert (await (await app.ahttp("GET", "http://example.com")).ainfo()).args["method"] == "GET"
+
+
+@pytest.mark.parametrize(
+    ("argv", "options", "field"),
+    [
+        ("echo hello", {}, "argv"),
+        ([], {}, "argv"),
+        ([""], {}, "argv"),
+        (["a\0"], {}, "argv"),
+        ([1], {}, "command"),
+        (["a"], {"env": {"A=": "b"}}, "env"),
+        (["a"], {"env": ["A"]}, "command"),
+        (["a"], {"shell": True}, "shell"),
+        (["a"], {"priority": "urgent"}, "priority"),
+    ],
+)
+def test_commands_that_cannot_be_started_are_refused(app: App, argv: Any, options: Any, field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        app.command(argv, **options)
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "field"),
+    [
+        ("ftp://example.com", {}, "url"),
+        ("example.com", {}, "url"),
+        ("http://example.com", {"body": "a", "json": 1}, "json"),
+        ("http://example.com", {"headers": {"A B": "c"}}, "headers"),
+        ("http://example.com", {"answer_within": "never"}, "answer_within"),
+        ("http://example.com", {"answer_within": 0}, "timeout"),
+        ("http://example.com", {"ok_statuses": ["x"]}, "http"),
+        ("http://example.com", {"verify": False}, "verify"),
+    ],
+)
+def test_calls_that_cannot_be_made_are_refused(app: App, url: str, options: Any, field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        app.http("GET", url, **options)
+
+    assert caught.value.field == field
