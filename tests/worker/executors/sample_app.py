@@ -290,6 +290,14 @@ def hog(megabytes: int) -> int:
     return len(bytearray(megabytes << 20))
 
 
+_kept: list[bytearray] = []
+
+
+@task()
+def grow(megabytes: int) -> None:
+    _kept.append(bytearray(b"x") * (megabytes << 20))
+
+
 @task()
 def hog_in_children(megabytes: int, children: int) -> None:
     code = f"import threading; block = b'x' * ({megabytes} << 20); threading.Event().wait()"
