@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.worker.executors.tools import begun, ended, order, outcome, process_executor, result
+from tests.worker.executors.tools import begun, ended, names_in, order, outcome, process_executor, result
 from tidewheel.worker.execution import End
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.process import ProcessExecutor
@@ -144,7 +144,7 @@ async def test_scratch_files_are_gone_and_output_files_are_kept_until_close(
 
     execution.close()
     await process.close()
-    assert list(tmp_path.iterdir()) == []
+    assert names_in(tmp_path) == []
 
 
 async def test_output_files_outlive_their_runner_until_close(process: ProcessExecutor, tmp_path: Path) -> None:
@@ -169,4 +169,4 @@ async def test_what_a_killed_run_leaves_is_removed(process: ProcessExecutor, tmp
 
 async def _removed(directory: Path) -> None:
     await scratch.settled()
-    assert list(directory.iterdir()) == []
+    assert names_in(directory) == []

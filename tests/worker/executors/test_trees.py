@@ -9,6 +9,7 @@ import pytest
 
 from tests.worker.executors.tools import (
     begun,
+    child_of,
     command,
     command_executor,
     ended,
@@ -84,8 +85,7 @@ async def test_a_daemon_is_gone_when_its_function_crashes(tmp_path: Path, ground
     async with process_executor(tmp_path, grounds=grounds) as process:
         execution, _ = await begun(process, order("leave_daemon", {"mark": mark, "stay": True}))
         await until(lambda: processes_with(mark), "the daemon runs")
-        [runner] = Path(f"/proc/{_root(execution)}/task/{_root(execution)}/children").read_text().split()[:1]
-        os.kill(int(runner), signal.SIGSEGV)
+        os.kill(child_of(_root(execution)), signal.SIGSEGV)
 
         assert (await ended(execution)).end is End.SIGNAL
         assert processes_with(mark) == []
@@ -164,7 +164,7 @@ async def test_pausing_stops_all_processes_and_resuming_lets_them_go_on(tmp_path
 async def test_a_paused_function_goes_on_where_it_was(tmp_path: Path, grounds: Grounds) -> None:
     async with process_executor(tmp_path, grounds=grounds) as process:
         execution, _ = await begun(process, order("until_cancelled"))
-        runner = int(Path(f"/proc/{_root(execution)}/task/{_root(execution)}/children").read_text())
+        runner = child_of(_root(execution))
         execution.pause()
         await until(lambda: _state(runner) == "T", "it is stopped")
         execution.resume()

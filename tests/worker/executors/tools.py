@@ -148,5 +148,13 @@ async def until(true: Callable[[], object], what: str) -> None:
         raise AssertionError(f"it never came true that {what}") from None
 
 
+def names_in(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def child_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
 def new_mark() -> str:
     return f"mark-{uuid4().hex}"
