@@ -155,6 +155,12 @@ def flood(megabytes: int) -> None:
 
 
 @task()
+def log_flood() -> None:
+    while True:
+        logging.getLogger().warning("x" * 1000)
+
+
+@task()
 def speak_nonsense() -> None:
     for fd in range(3, 64):
         try:
@@ -212,7 +218,7 @@ def leave_output(name: str, text: str) -> None:
 def spoil_environment() -> None:
     os.environ["SPOILED"] = "yes"
     os.chdir("/")
-    sys.stdout = None  # type: ignore[assignment]
+    sys.stdout = None
 
 
 # Staying
@@ -288,6 +294,14 @@ def visible_processes() -> list[int]:
 @task()
 def hog(megabytes: int) -> int:
     return len(bytearray(megabytes << 20))
+
+
+_kept: list[bytearray] = []
+
+
+@task()
+def grow(megabytes: int) -> None:
+    _kept.append(bytearray(b"x") * (megabytes << 20))
 
 
 @task()

@@ -78,6 +78,7 @@ class CommandExecutor:
         if self._launcher is not None:
             await self._launcher.close()
         await asyncio.gather(*self._runs)
+        self._places.close()
         await scratch.settled()
 
     def _begin(self, launcher: Launcher, command: CommandArgs, order: Order, sink: Sink, directory: str) -> "Command":

@@ -44,6 +44,11 @@ class Places:
         else:
             remove(directory)
 
+    def close(self) -> None:
+        """Remove those that are free."""
+        while self._free:
+            remove(self._free.pop())
+
 
 def remove(directory: str, within: str | None = None) -> None:
     """Remove a scratch directory, and the one that it is in, should it be the last there.

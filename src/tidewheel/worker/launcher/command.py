@@ -17,27 +17,34 @@ def start_command(program: Program, standard: Sequence[int]) -> int:
         os.chdir(program.cwd)
     except OSError as error:
         raise Missing(f"cwd {program.cwd!r}: {error.strerror}") from error
-    name = program.argv[0]
-    try:
-        return os.posix_spawn(
-            _find(name, program.env["PATH"]),
-            program.argv,
-            program.env,
-            file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(standard)],
-            setsid=True,
-            setsigmask=[],
-            setsigdef=_ALL_SIGNALS,
-        )
-    except OSError as error:
-        raise Missing(f"{name!r} cannot be executed: {error.strerror}") from error
+    refused: OSError | None = None
+    for path in _candidates(program.argv[0], program.env["PATH"]):
+        try:
+            return _spawn(path, program, standard)
+        except PermissionError as error:  # another place may have one that it may execute
+            refused = error
+        except OSError as error:
+            refused = error
+            break
+    why = "it is not on the PATH" if refused is None else refused.strerror
+    raise Missing(f"{program.argv[0]!r} cannot be executed: {why}")
 
 
-def _find(name: str, path: str) -> str:
-    """Return where a program is, as a shell would look for it."""
+def _spawn(path: str, program: Program, standard: Sequence[int]) -> int:
+    return os.posix_spawn(
+        path,
+        program.argv,
+        program.env,
+        file_actions=[(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(standard)],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=_ALL_SIGNALS,
+    )
+
+
+def _candidates(name: str, path: str) -> list[str]:
+    """Return where a program may be, as a shell would look for it."""
     if "/" in name:
-        return name
-    for directory in path.split(":"):
-        candidate = f"{directory or '.'}/{name}"
-        if os.access(candidate, os.X_OK):
-            return candidate
-    raise Missing(f"{name!r} is not on the PATH")
+        return [name]
+    places = [f"{directory or '.'}/{name}" for directory in path.split(":")]
+    return [place for place in places if os.access(place, os.X_OK)]

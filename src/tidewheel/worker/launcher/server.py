@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -36,6 +37,7 @@ from tidewheel.worker.sandbox.parent_death import die_with_parent
 
 _TASKS_A_MESSAGE: Final = 200
 _DESCRIPTORS: Final = 3
+_INT: Final = struct.Struct("i")
 _WHY: Final = 2_000
 
 
@@ -105,7 +107,7 @@ class Launcher:
 
     def _hear(self) -> bool:
         """Do one thing that the host asks for; False if the host is gone."""
-        data, fds, _, _ = socket.recv_fds(self._host, MAX_MESSAGE, _DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+        data, fds = self._receive()
         if not data:
             return False
         request = self._decode(data)
@@ -118,6 +120,12 @@ class Launcher:
             for fd in fds:
                 os.close(fd)
         return True
+
+    def _receive(self) -> tuple[bytes, list[int]]:
+        """Receive a message with its descriptors, closed in every program: `socket.recv_fds` cannot do that."""
+        room = socket.CMSG_LEN(_DESCRIPTORS * _INT.size)
+        data, ancillary, _, _ = self._host.recvmsg(MAX_MESSAGE, room, socket.MSG_CMSG_CLOEXEC)
+        return data, [fd for _, _, packed in ancillary for (fd,) in _INT.iter_unpack(packed)]
 
     def _tell(self, request: Tell) -> None:
         for pid, tree in self._trees.items():
