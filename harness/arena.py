@@ -17,23 +17,26 @@ from harness.cluster import LEASE, Cluster, WorkerProcess, worker_command
 from harness.journal import Journal, recorded
 from harness.kinds import spec_of
 from harness.postgres import DURABLE, PostgresServer
-from harness.processes import Process, Role
+from harness.processes import Process, Role, numbered
 from harness.reading import Offset, active, read_all
-from harness.witness import boottime
+from harness.witness import EVENTS, boottime
 from tidewheel.errors import Unavailable
 from tidewheel.model.job import Job
 from tidewheel.store.base import Store
 from tidewheel.wiring import database_of
 
 StoreName = Literal["sqlite", "postgres"]
-Commander = Callable[[str, Path], list[str]]
-"""Gives the words that start a worker on a database, with its evidence in a folder."""
+Commander = Callable[[str], list[str]]
+"""Gives the words that start a worker on a database."""
 
 PATIENCE: Final = 45.0
 """Seconds that anything may take on a slow machine before it counts as not happening."""
 
 
-def tide_worker(database: str, _: Path) -> list[str]:
+_MEMORY: Final = Path("/dev/shm")
+
+
+def tide_worker(database: str) -> list[str]:
     """Return the words that start a real worker, small and with a short lease."""
     return worker_command(database, inline=1, slots=4, lease=LEASE)
 
@@ -45,6 +48,9 @@ class Arena:
         self.server = PostgresServer(DURABLE) if store == "postgres" else None
         self.size = workers
         self.folder = Path(tempfile.mkdtemp(prefix="tide-chaos-"))
+        """Database, logs and, in the end, all records."""
+        self.memory = Path(tempfile.mkdtemp(prefix="tide-chaos-", dir=_MEMORY if _MEMORY.is_dir() else None))
+        """Where tasks leave their evidence: the one place outside their own that the walls around them leave open."""
         self._command = command
         self._stack = ExitStack()
         self._began = Offset.now()
@@ -70,6 +76,7 @@ class Arena:
         finally:
             self._stack.close()
             self.journal.close()
+            shutil.rmtree(self.memory, ignore_errors=True)
 
     async def _open(self) -> None:
         if self.server is not None:
@@ -82,7 +89,7 @@ class Arena:
             Cluster(
                 self.folder,
                 self.journal,
-                self._command(url, self.folder),
+                self._command(url),
                 environment={"TIDE_CHAOS_DATABASE": url},
                 foreign=self._server_pids,
             )
@@ -98,7 +105,7 @@ class Arena:
         self, kind: str, *, key: str | None = None, wishes: dict[str, Any] | None = None, **args: Any
     ) -> UUID:
         """Submit one job; `wishes` are further fields of its spec."""
-        spec = spec_of(kind, self.folder, key or secrets.token_hex(8), args, **(wishes or {}))
+        spec = spec_of(kind, self.memory, key or secrets.token_hex(8), args, **(wishes or {}))
         [job_id] = await self.client.submit([spec])
         return job_id
 
@@ -114,7 +121,7 @@ class Arena:
 
     def evidence(self, job_id: UUID | None = None) -> list[Witness]:
         """Return what tasks have written so far, of one job or of all."""
-        found = [record for record in recorded(self.folder) if isinstance(record, Witness)]
+        found = [record for record in recorded(self.memory) if isinstance(record, Witness)]
         return [record for record in found if job_id is None or record.job == str(job_id)]
 
     async def runs(self, job_id: UUID, *, times: int = 1) -> None:
@@ -154,12 +161,12 @@ class Arena:
     async def owner(self, job_id: UUID) -> tuple[WorkerProcess, Process]:
         """Return the worker that runs a job, and the process in which it does."""
         await self.runs(job_id)
-        pid = self.evidence(job_id)[-1].pid
+        last = self.evidence(job_id)[-1]
         for worker in self.cluster.running:
             for process in worker.tree():
-                if process.pid == pid:
+                if numbered(process.pid) == (last.space, last.pid):
                     return worker, process
-        raise LookupError(f"no worker has process {pid}")
+        raise LookupError(f"no worker has process {last.pid} of namespace {last.space}")
 
     # The end
 
@@ -170,6 +177,8 @@ class Arena:
         await self._quiesce(patience)
         self.cluster.stop()
         self.cluster.report_left()
+        if (self.memory / EVENTS).exists():
+            shutil.copy(self.memory / EVENTS, self.folder)
         offset = self._began.against(Offset.now())
         finals = await read_all(self.store, offset)
         self.journal.add(*finals)

@@ -1,12 +1,17 @@
 """The app that the workers of a chaos run load."""
 
 import os
+from typing import Any
 
 from harness.kinds import KINDS
 from tidewheel import App  # type: ignore[attr-defined]
 
 app = App(os.environ["TIDE_CHAOS_DATABASE"])
 for _name, _kind in KINDS.items():
+    _options: dict[str, Any] = {"name": _name, "timeout": _kind.timeout, "retry": _kind.retry}
+    if _kind.resources:
+        _options["resources"] = _kind.resources
+    if _kind.isolation is not None:
+        _options["isolation"] = _kind.isolation
     if _kind.body is not None:
-        # The evidence is written outside the scratch directory, which only a task without walls may do.
-        app.task(name=_name, timeout=_kind.timeout, retry=_kind.retry, needs=_kind.needs, isolation="none")(_kind.body)
+        app.task(**_options)(_kind.body)

@@ -17,7 +17,18 @@ from typing import Final, Self
 
 from harness.checker.records import Left
 from harness.journal import Journal
-from harness.processes import Process, Role, Watch, adopt_orphans, command_of, descendants, look_at, roles, send
+from harness.processes import (
+    Process,
+    Role,
+    Watch,
+    adopt_orphans,
+    command_of,
+    descendants,
+    look_at,
+    roles,
+    send,
+    title_of,
+)
 from harness.witness import boottime
 
 ROOT: Final = Path(__file__).parents[1]
@@ -39,7 +50,8 @@ def worker_command(database: str, *, inline: int, slots: int, lease: float) -> l
 def has_worker_command() -> bool:
     """Tell whether this program can be a worker at all."""
     words = [sys.executable, "-m", "tidewheel.cli.main", "worker", "--help"]
-    return subprocess.run(words, cwd=ROOT, capture_output=True, check=False, timeout=60).returncode == 0
+    answer = subprocess.run(words, cwd=ROOT, capture_output=True, check=False, timeout=60)
+    return answer.returncode == 0 and b"--lease" in answer.stdout
 
 
 class WorkerProcess:
@@ -70,7 +82,7 @@ class WorkerProcess:
     def parts(self, role: Role) -> list[Process]:
         """Return the processes that play a part in it."""
         tree = self.tree()
-        known = roles(self.pid, tree, {process.pid: command_of(process.pid) for process in tree})
+        known = roles(self.pid, tree, {process.pid: title_of(process.pid) for process in tree})
         return [process for process in tree if known.get(process.pid) == role]
 
 
@@ -149,6 +161,11 @@ class Cluster:
         """Send any other signal."""
         return sum(send(victim, number) for victim in victims)
 
+    def freeze(self, victims: Sequence[Process]) -> None:
+        """Stop processes, and return when none of them does anything more."""
+        self.signal(victims, signal.SIGSTOP)
+        assert wait_until(lambda: all(map(_still, victims)), PATIENCE), "a process cannot refuse to stop"
+
     # The end
 
     def stop(self, patience: float = PATIENCE) -> bool:
@@ -216,6 +233,11 @@ class Cluster:
                 return
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+
+
+def _still(process: Process) -> bool:
+    now = look_at(process.pid)
+    return now is None or now.start != process.start or now.state in "TtZX"
 
 
 def wait_until(condition: Callable[[], bool], patience: float) -> bool:

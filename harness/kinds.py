@@ -10,23 +10,28 @@ from harness import bodies, witness
 from tidewheel.model.job import JobSpec, Options
 from tidewheel.model.resources import Needs
 from tidewheel.model.retry import RetryPolicy
-from tidewheel.tasks.definition import COMMAND
+from tidewheel.tasks.definition import COMMAND, Isolation
 
 SHORT: Final = timedelta(seconds=3)
 """A timeout that a test can wait for."""
 LONG: Final = timedelta(minutes=5)
 SOON: Final = RetryPolicy(max_attempts=5, backoff="fixed", delay=timedelta(milliseconds=200), jitter="none")
 NEVER: Final = RetryPolicy(max_attempts=1)
-SMALL: Final = Needs(resources={"memory": 128 * 1024 * 1024})
+SMALL: Final = {"memory": 128 * 1024 * 1024}
 
 
 class Kind(NamedTuple):
-    """One kind: its body, None for a command, and how its jobs are run."""
+    """One kind: its body, None for a command, and how its jobs are run.
+
+    Tasks run behind the usual walls, as those of a user would; evidence is left in memory, where they may write.
+    """
 
     body: Callable[..., Any] | None
     timeout: timedelta = LONG
     retry: RetryPolicy = SOON
-    needs: Needs = Needs()
+    resources: Mapping[str, int] = {}
+    isolation: Isolation | None = None
+    """None for what the body's way of running brings with it."""
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -40,7 +45,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "obey": Kind(bodies.obey),
     "ignore": Kind(bodies.ignore, SHORT, NEVER),
     "spin": Kind(bodies.spin, SHORT, NEVER),
-    "kill_parent": Kind(bodies.kill_parent),
+    "kill_parent": Kind(bodies.kill_parent, isolation="none"),
     "fork_bomb": Kind(bodies.fork_bomb, SHORT, NEVER),
     "hog": Kind(bodies.hog, LONG, NEVER, SMALL),
     "flood": Kind(bodies.flood),
@@ -57,7 +62,7 @@ def spec_of(kind: str, folder: Path, key: str, args: Mapping[str, Any], **wishes
     return JobSpec(
         kind=kind,
         args=given,
-        needs=known.needs,
+        needs=Needs(resources=known.resources),
         options=Options(timeout=known.timeout, retry=known.retry),
         idempotency_key=key,
         **wishes,

@@ -49,7 +49,7 @@ class Load:
         if self._rng.random() < 0.2:
             wishes["limit_keys"] = (LIMIT_KEY,)
         self._number += 1
-        return spec_of(kind, self._arena.folder, f"load-{self._number}", args, **wishes)
+        return spec_of(kind, self._arena.memory, f"load-{self._number}", args, **wishes)
 
     def _pick(self) -> tuple[str, dict[str, Any]]:
         choice = self._rng.random()

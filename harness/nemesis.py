@@ -62,7 +62,7 @@ async def stop_task(arena: Arena, rng: random.Random) -> None:
 async def paused(arena: Arena, name: str, victims: Sequence[Process], seconds: float = PAUSED) -> None:
     """Stop processes for a while; those that live then go on."""
     with arena.journal.fault(name):
-        arena.cluster.signal(victims, signal.SIGSTOP)
+        arena.cluster.freeze(victims)
         await asyncio.sleep(seconds)
         arena.cluster.signal(victims, signal.SIGCONT)
     arena.restore()

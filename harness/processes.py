@@ -3,16 +3,20 @@
 import contextlib
 import ctypes
 import os
+import re
 import select
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, cast
+
+from harness.witness import pid_space
 
 Role = Literal["supervisor", "runner", "host", "launcher", "task"]
 
 _PROC: Final = Path("/proc")
 _SET_CHILD_SUBREAPER: Final = 36
+_PART: Final = re.compile(r"(?:tidewheel\.worker\.|tide[-: ]+)(launcher|runner|host)\b")
 
 
 class Process(NamedTuple):
@@ -73,38 +77,52 @@ def descendants(of: int, among: Iterable[Process] | None = None) -> list[Process
 
 
 def command_of(pid: int) -> str:
-    """Return the words with which a process was started, or the name it gave itself."""
+    """Return the words with which a process was started."""
     try:
-        words = (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-        return words or f"[{(_PROC / str(pid) / 'comm').read_text().strip()}]"
+        return (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except (FileNotFoundError, ProcessLookupError):
         return ""
 
 
-def roles(supervisor: int, tree: Sequence[Process], commands: Mapping[int, str]) -> dict[int, Role]:
+def title_of(pid: int) -> str:
+    """Return the words with which a process was started, and the name it gave itself since."""
+    try:
+        return f"{command_of(pid)} [{(_PROC / str(pid) / 'comm').read_text().strip()}]"
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def numbered(pid: int) -> tuple[int, int]:
+    """Return the namespace that a process lives in, and its number there, as it would tell them itself."""
+    try:
+        status = (_PROC / str(pid) / "status").read_text()
+        inner = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1]
+        return pid_space(pid), int(inner)
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, pid
+
+
+def roles(supervisor: int, tree: Sequence[Process], titles: Mapping[int, str]) -> dict[int, Role]:
     """Return the part that each process of a worker plays, parents first.
 
-    The parts say in their command line who they are; what is below the launcher, or below a host that has none, is a
-    task.
+    The parts say in their command line or in their name who they are; what is below a launcher, or below a host that
+    has none, is a task.
     """
     found: dict[int, Role] = {supervisor: "supervisor"}
     for process in tree:
         above = found.get(process.parent)
         if above in ("launcher", "task"):
             found[process.pid] = "task"
-        elif (named := _named(commands.get(process.pid, ""))) is not None:
+        elif (named := _named(titles.get(process.pid, ""))) is not None:
             found[process.pid] = named
         elif above == "host":
             found[process.pid] = "task"
     return found
 
 
-def _named(command: str) -> Role | None:
-    words = command.replace(".", " ").replace(":", " ").split()
-    for role in ("launcher", "runner", "host"):
-        if role in words:
-            return role
-    return None
+def _named(title: str) -> Role | None:
+    found = _PART.search(title)
+    return None if found is None else cast("Role", found[1])
 
 
 def send(process: Process, number: signal.Signals) -> bool:

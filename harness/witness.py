@@ -25,8 +25,8 @@ TICK: Final = 0.03
 EVENTS: Final = "witness.jsonl"
 LOCKS: Final = "witness.locks"
 JOB_VARIABLE: Final = "TIDE_JOB_ID"
-TOKEN_VARIABLE: Final = "TIDE_TOKEN"
-"""Where a command finds which run it is."""
+TOKEN_VARIABLE: Final = "TIDE_FENCING_TOKEN"
+"""Where a command finds which run it is; the token comes after the epoch and a colon."""
 
 _CREATED = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 
@@ -34,6 +34,11 @@ _CREATED = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
 def boottime() -> float:
     """Return the host's clock that all processes share, and that counts suspensions."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def pid_space(process: int | str = "self") -> int:
+    """Return which namespace the number of a process belongs to: two of them may use the same number."""
+    return Path(f"/proc/{process}/ns/pid").stat().st_ino
 
 
 class Evidence:
@@ -60,7 +65,7 @@ class Evidence:
         os.close(self._events)
 
     def _write(self, event: str, **more: Any) -> None:
-        record = self._common | more | {"event": event, "pid": os.getpid(), "t": boottime()}
+        record = self._common | more | {"event": event, "pid": os.getpid(), "space": pid_space(), "t": boottime()}
         line = json.dumps(record).encode() + b"\n"
         if os.write(self._events, line) != len(line):
             raise OSError("the evidence was not written whole")
@@ -99,7 +104,7 @@ def tick_for(evidence: Evidence, seconds: float) -> None:
 def main() -> int:
     """Be a command: tick for a while, and print the token."""
     folder, seconds = sys.argv[1], float(sys.argv[2])
-    token = int(os.environ[TOKEN_VARIABLE])
+    token = int(os.environ[TOKEN_VARIABLE].rpartition(":")[2])
     with witnessed(folder, os.environ[JOB_VARIABLE], token) as evidence:
         tick_for(evidence, seconds)
     print(token)

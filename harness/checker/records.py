@@ -38,6 +38,8 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     run: str
     """Made anew by each execution, and kept by the processes that it leaves behind."""
     pid: int
+    space: int = 0
+    """The namespace of the pid."""
     ok: bool | None = None
     """Of an end: whether it was a success."""
     alone: bool | None = None

@@ -52,7 +52,7 @@ async def _beat(store: Store, me: uuid.UUID) -> None:
 async def _run(store: Store, me: uuid.UUID, run: Run) -> None:
     args = msgspec.json.decode(run.args)
     words = args.get("argv") or [sys.executable, witness.__file__, args["folder"], str(args.get("seconds", 0))]
-    names = {witness.JOB_VARIABLE: str(run.job_id), witness.TOKEN_VARIABLE: str(run.token)}
+    names = {witness.JOB_VARIABLE: str(run.job_id), witness.TOKEN_VARIABLE: f"{store.epoch}:{run.token}"}
     code = await asyncio.to_thread(subprocess.call, words, env=os.environ | names, stdout=subprocess.DEVNULL)
     cause = Cause.RETURNED if code == 0 else Cause.CRASHED
     await store.settle(me, [Outcome(run.job_id, run.token, cause, result=str(run.token) if code == 0 else None)])

@@ -1,22 +1,20 @@
 """The harness catches a worker that breaks the promises, and has nothing to say against one that was left in peace."""
 
-import asyncio
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
 from harness.arena import Arena
 from harness.checker import History, check, require
-from harness.nemesis import paused
+from harness.processes import Process
 from tests.builders import MINUTE
 from tests.harness import naive_worker
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
-def naive(database: str, _: Path) -> list[str]:
+def naive(database: str) -> list[str]:
     return [sys.executable, "-m", naive_worker.__name__, database]
 
 
@@ -44,33 +42,36 @@ async def test_jobs_that_are_left_in_peace_are_found_clean(store: str) -> None:
 
 async def test_a_task_that_outlives_its_worker_is_caught() -> None:
     async with Arena("sqlite", command=naive) as arena:
-        job = await arena.submit("nap", seconds=12)
-        await arena.runs(job)
-        owner = next(worker for worker in arena.cluster.running if len(worker.tree()) > 1)
+        job = await arena.submit("nap", seconds=60)
+        worker, _ = await arena.owner(job)
 
-        arena.cluster.kill([owner.supervisor], "supervisor")
+        arena.cluster.kill([worker.supervisor], "supervisor")
         await arena.runs(job, times=2)
-        await arena.ended(job)
-        history = await arena.finish()
+        history = await arena.finish(patience=0)
 
         assert "CONCURRENT" in rules_broken(history)
-        require(history, kills=1)
+        require(history, kills=1, executions=2)
 
 
 async def test_a_worker_that_was_stopped_past_its_lease_is_caught_when_it_goes_on() -> None:
     async with Arena("sqlite", command=naive) as arena:
-        job = await arena.submit("nap", seconds=9)
-        await arena.runs(job)
-        owner = next(worker for worker in arena.cluster.running if len(worker.tree()) > 1)
+        job = await arena.submit("nap", seconds=60)
+        worker, task = await arena.owner(job)
 
-        pause = asyncio.create_task(paused(arena, "stop tree", owner.tree(), 8))
+        arena.cluster.freeze(worker.tree())
+        before = len(arena.evidence(job))
         await arena.runs(job, times=2)
-        await pause
-        await arena.ended(job)
-        history = await arena.finish()
+        locked = [record.alone for record in arena.evidence(job) if record.event == "start"]
+        assert locked == [True, False], "even while it is stopped, the kernel knows that it is alive"
+        arena.cluster.signal(worker.tree(), signal.SIGCONT)
+        await arena.until(lambda: _goes_on(arena, task, before), "the first to go on")
+        history = await arena.finish(patience=0)
 
         assert "CONCURRENT" in rules_broken(history)
-        assert require(history, faults=1).faults == 1
+
+
+async def _goes_on(arena: Arena, task: Process, since: int) -> bool:
+    return any(record.pid == task.pid for record in arena.evidence()[since:])
 
 
 async def test_what_is_left_of_a_killed_worker_is_seen_and_taken_away() -> None:
@@ -89,8 +90,7 @@ async def test_what_is_left_of_a_killed_worker_is_seen_and_taken_away() -> None:
 
 async def test_a_worker_that_is_deaf_to_its_end_is_reported() -> None:
     async with Arena("sqlite", workers=1, command=naive) as arena:
-        supervisor = arena.cluster.running[0].supervisor
-        arena.cluster.signal([supervisor], signal.SIGSTOP)
+        arena.cluster.freeze([arena.cluster.running[0].supervisor])
 
         assert not arena.cluster.stop(patience=0.5)
         assert arena.cluster.running

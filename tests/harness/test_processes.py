@@ -23,7 +23,7 @@ import os, sys, time
 def start(*names):
     if names and os.fork() == 0:
         os.environ["BELOW"] = " ".join(names[1:])
-        os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2], names[0]])
+        os.execv(sys.executable, [sys.executable, __file__, names[0]])
 if len(sys.argv) == 1:
     start("tidewheel.worker.runner")
     start("tidewheel.worker.host", "tidewheel.worker.launcher", "pool", "grandchild")
@@ -50,9 +50,14 @@ def _process(pid: int, parent: int) -> Process:
 
 def test_parts_are_known_by_their_words_and_by_their_place() -> None:
     tree = [_process(pid, parent) for pid, parent in [(2, 1), (3, 1), (4, 3), (5, 4), (6, 5), (7, 2), (8, 3)]]
-    commands = {2: "python -m tidewheel.worker.runner", 3: "tide: host", 4: "tide: launcher", 8: "/bin/sh -c x"}
+    titles = {
+        2: "python -m tidewheel.worker.runner",
+        3: "tide worker [tide-host]",
+        4: "tide: launcher",
+        8: "/bin/sh -c x",
+    }
 
-    assert roles(1, tree, commands) == {
+    assert roles(1, tree, titles) == {
         1: "supervisor",
         2: "runner",
         3: "host",
@@ -102,7 +107,9 @@ def test_the_command_of_a_process_that_is_gone_is_empty() -> None:
 @pytest.mark.chaos
 def test_a_cluster_sees_the_parts_of_a_worker_and_every_death(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    with Cluster(tmp_path, journal, [sys.executable, "-c", TREE]) as cluster:
+    program = tmp_path / "worker.py"
+    program.write_text(TREE)
+    with Cluster(tmp_path, journal, [sys.executable, str(program)]) as cluster:
         worker = cluster.start()
         # What is about to become a part still has the words of its parent: wait until all have found themselves.
         assert wait_until(lambda: all(worker.parts(role) for role in ALL) and len(worker.tree()) == 6, PATIENCE)

@@ -73,7 +73,7 @@ def test_a_run_is_not_alone_while_a_process_of_the_last_one_lives(tmp_path: Path
 
 
 def test_evidence_and_lock_of_a_killed_process_are_just_right(tmp_path: Path) -> None:
-    names = {witness.JOB_VARIABLE: str(JOB), witness.TOKEN_VARIABLE: "1"}
+    names = {witness.JOB_VARIABLE: str(JOB), witness.TOKEN_VARIABLE: "1:1"}
     with subprocess.Popen([sys.executable, witness.__file__, tmp_path, "60"], env=os.environ | names) as command:
         deadline = witness.boottime() + 30
         while len(told(tmp_path)) < 5 and witness.boottime() < deadline:
@@ -92,7 +92,7 @@ def test_evidence_and_lock_of_a_killed_process_are_just_right(tmp_path: Path) ->
 
 
 def test_a_command_prints_its_token(tmp_path: Path) -> None:
-    names = {witness.JOB_VARIABLE: str(JOB), witness.TOKEN_VARIABLE: "7"}
+    names = {witness.JOB_VARIABLE: str(JOB), witness.TOKEN_VARIABLE: "1:7"}
     seconds = str(0.1 * SECOND.total_seconds())
 
     printed = subprocess.check_output([sys.executable, witness.__file__, tmp_path, seconds], env=os.environ | names)
