@@ -19,7 +19,7 @@ AT = datetime(2029, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 
 
 def a_line(job_id: UUID, number: int = 0, token: int = 1, **fields: Any) -> LogLine:
-    told = {"at": AT, "stream": "stdout", "text": f"line {number}", **fields}
+    told = {"at": AT, "stream": "stdout", "level": None, "text": f"line {number}", **fields}
     return LogLine(job_id=job_id, token=token, number=number, **told)
 
 
@@ -105,7 +105,9 @@ BAD: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(("field", "wrong"), BAD.items(), ids=BAD)
 async def test_a_bad_line_is_refused_with_all_of_its_batch(store: Store, field: str, wrong: dict[str, Any]) -> None:
     job_id = await submit(store)
-    bad = LogLine(**{"job_id": job_id, "token": 1, "number": 1, "at": AT, "stream": "log", "text": "", **wrong})
+    bad = LogLine(
+        **{"job_id": job_id, "token": 1, "number": 1, "at": AT, "stream": "log", "level": None, "text": "", **wrong}
+    )
 
     with pytest.raises(Invalid, match=rf"lines\[1\]\.{field}"):
         await store.append_logs([a_line(job_id), bad])

@@ -35,7 +35,7 @@ def prepare_notes(notes: Sequence[RunNote]) -> list[RunNote]:
         if before is None or before.token < note.token:
             merged[note.job_id] = checked
         elif before.token == note.token:
-            merged[note.job_id] = _after(before, checked)
+            merged[note.job_id] = merge_notes(before, checked)
     return [merged[job_id] for job_id in sorted(merged)]
 
 
@@ -48,7 +48,8 @@ def _check(note: RunNote, field: str) -> RunNote:
     return msgspec.structs.replace(note, message=clean_text(note.message, MAX_MESSAGE), checkpoint=checkpoint)
 
 
-def _after(before: RunNote, note: RunNote) -> RunNote:
+def merge_notes(before: RunNote, note: RunNote) -> RunNote:
+    """Return what two notes of one run say together."""
     told = note.progress is not None or note.message
     return RunNote(
         job_id=note.job_id,

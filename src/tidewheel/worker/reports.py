@@ -9,7 +9,7 @@ from tidewheel.clock import Clock
 from tidewheel.errors import TideError, Unavailable
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
-from tidewheel.model.note import RunNote
+from tidewheel.model.note import RunNote, merge_notes
 from tidewheel.store.base import LogStore, NoteStore
 from tidewheel.worker.execution import Stream
 from tidewheel.worker.settler import RunKey
@@ -56,14 +56,14 @@ class Report:
         return self._lines
 
     def progress(self, fraction: float, message: str) -> None:
-        self._note(RunNote(*self.key, progress=fraction, message=message))
+        self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=message))
 
     def checkpoint(self, data: str) -> None:
-        self._note(RunNote(*self.key, checkpoint=data))
+        self._note(RunNote(job_id=self.key[0], token=self.key[1], checkpoint=data))
 
     def paused(self, *, yes: bool) -> None:
         """Tell that the run stands still, or goes on."""
-        self._note(RunNote(*self.key, paused=yes))
+        self._note(RunNote(job_id=self.key[0], token=self.key[1], paused=yes))
 
     def _note(self, note: RunNote) -> None:
         self.spoke = True
@@ -97,7 +97,7 @@ class Reports:
         """Keep a note; of each kind the last one counts."""
         key = (note.job_id, note.token)
         before = self._notes.get(key)
-        self._notes[key] = note if before is None else before.updated(note)
+        self._notes[key] = note if before is None else merge_notes(before, note)
         self._noted.set()
 
     async def run(self) -> None:
@@ -129,7 +129,7 @@ class Reports:
             except Unavailable as error:
                 _log.warning("%d notes wait: %s", len(notes), error)
                 for key, note in notes.items():
-                    self._notes[key] = note.updated(self._notes[key]) if key in self._notes else note
+                    self._notes[key] = merge_notes(note, self._notes[key]) if key in self._notes else note
                 self._noted.set()
             except TideError:
                 _log.exception("%d notes could not be stored", len(notes))

@@ -29,7 +29,7 @@ async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
     stack.callback(shutil.rmtree, scratch, ignore_errors=True)
     options = LauncherOptions(app=setup.app, grounds=Grounds(hidden=files_of(setup.database)))
     cache = ArtifactCache(scratch / "artifacts", shop.blobs, CACHE_BYTES)
-    command = CommandExecutor(options, clock=shop.clock, directory=scratch, artifacts=cache.path_of)
+    command = CommandExecutor(options, clock=shop.clock, directory=scratch, artifacts=cache.use)
     await command.open()
     stack.push_async_callback(command.close)
     tasks = {COMMAND: HostTask(command, CatalogueEntry(kind=COMMAND, mode="process"))}

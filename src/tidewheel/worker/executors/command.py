@@ -3,7 +3,8 @@
 import asyncio
 import dataclasses
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Final
 
@@ -26,8 +27,8 @@ from tidewheel.worker.sandbox import environment
 from tidewheel.worker.sandbox.layers import Confinement
 from tidewheel.worker.sandbox.limits import Limits
 
-Artifacts = Callable[[str], Awaitable[Path]]
-"""Fetches an artifact by its SHA-256, and returns where it is now."""
+Artifacts = Callable[[str], AbstractAsyncContextManager[Path]]
+"""Fetches an artifact by its SHA-256, and keeps it where it is for as long as it is used."""
 
 TAIL: Final = 4 * 1024
 """How much of stdout becomes part of the result."""
@@ -98,8 +99,9 @@ class CommandExecutor:
         """Put a copy of the artifact into the scratch directory: a link would let the task change the original."""
         if self._artifacts is None:
             raise Invalid("artifact", "this worker has nowhere to fetch artifacts from")
-        source, target = await self._artifacts(digest), f"{directory}/artifact"
-        await asyncio.get_running_loop().run_in_executor(None, scratch.copy_executable, source, target)
+        target = f"{directory}/artifact"
+        async with self._artifacts(digest) as source:
+            await asyncio.get_running_loop().run_in_executor(None, scratch.copy_executable, source, target)
         argv = [target if word == ARTIFACT else word for word in command.argv or [ARTIFACT]]
         return msgspec.structs.replace(command, argv=argv)
 
