@@ -1,14 +1,16 @@
 """`tide worker`: run jobs on this machine."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import socket
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Final
 
+import msgspec
 import typer
 import uvloop
 
@@ -17,7 +19,6 @@ from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.resources import Offer, parse_resources
 from tidewheel.tasks.durations import parse_duration
-from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
@@ -68,16 +69,11 @@ def worker(
     keeper: WithKeeper = True,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
-    plan = WorkerPlan(
-        database=database,
-        blobs=blobs_url(database, blobs),
-        scratch=tempfile.gettempdir(),
-        name=name or f"{socket.gethostname()}:{os.getpid()}",
-        app=app,
+    plan = msgspec.structs.replace(
+        plan_of(database, app=app, blobs=blobs, slots=slots, name=name),
         queues=tuple(dict.fromkeys(queue)),
         inline=inline,
         concurrency=concurrency,
-        slots=cores() if slots is None else slots,
         keeper=keeper,
         offer=Offer(resources=_resources(resource), labels=_labels(label)),
         ttl=parse_duration(lease, "lease"),
@@ -86,38 +82,61 @@ def worker(
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 
 
-def run_worker(plan: WorkerPlan, drain: float) -> None:
-    """Run a worker until a signal ends it."""
+def plan_of(
+    database: str, *, app: str | None, blobs: str | None, slots: int | None, name: str | None = None
+) -> WorkerPlan:
+    """Return a worker with the defaults of this machine."""
+    return WorkerPlan(
+        database=database,
+        blobs=blobs_url(database, blobs),
+        scratch=tempfile.gettempdir(),
+        name=name or f"{socket.gethostname()}:{os.getpid()}",
+        app=app,
+        slots=cores() if slots is None else slots,
+        offer=Offer(resources=_resources(())),
+    )
+
+
+def run_worker(plan: WorkerPlan, drain: float, first: Callable[[], Awaitable[object]] | None = None) -> None:
+    """Do what is to be done first, then run a worker, until a signal ends it."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(message)s")
-    catalogue = [] if plan.app is None else describe(plan.app)
-    uvloop.run(_supervise(plan, catalogue, drain))
+    uvloop.run(_until_told(plan, drain, first))
 
 
-async def _supervise(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], drain: float) -> None:
+async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaitable[object]] | None) -> None:
+    """Listen to signals from the very beginning: drain at the first, hurry at the second, end all at the third."""
+    supervising: list[Supervisor] = []
+    working = asyncio.ensure_future(_work(plan, supervising, first))
+    steps = iter((lambda: supervising[0].drain(drain), lambda: supervising[0].drain(0)))
+
+    def heard() -> None:
+        if not supervising:
+            working.cancel()
+        else:
+            next(steps, supervising[0].kill)()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, heard)
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+    typer.echo("stopped")
+
+
+async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable[[], Awaitable[object]] | None) -> None:
+    if first is not None:
+        await first()
+    catalogue = [] if plan.app is None else await asyncio.to_thread(describe, plan.app)
     store = await open_store(plan.database)
     try:
         for entry in catalogue:
             if entry.concurrency is not None:
                 await store.set_limit(f"task:{entry.kind}", entry.concurrency)
-        members = members_of(plan, catalogue, MODULES)
-        supervisor = Supervisor(store, members, SystemClock(), ttl=plan.ttl)
-        _on_signals(supervisor, drain)
+        supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
+        supervising.append(supervisor)
         typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
         await supervisor.run()
     finally:
         await store.close()
-    typer.echo("stopped")
-
-
-def _on_signals(supervisor: Supervisor, drain: float) -> None:
-    """Drain at the first signal, hurry at the second, end everything at the third."""
-    left = [lambda: supervisor.drain(drain), lambda: supervisor.drain(0), supervisor.kill]
-
-    def heard() -> None:
-        (left.pop(0) if len(left) > 1 else left[0])()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, heard)
 
 
 def cores() -> int:

@@ -312,4 +312,10 @@ async def open_store(
         place = Path(path).absolute()
         return SqliteStore(place, open_migrated(place, create=create), clock or SystemClock(), max_args_bytes)
 
-    return await asyncio.to_thread(open_file)
+    opening = asyncio.ensure_future(asyncio.to_thread(open_file))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        # A thread cannot be stopped, and nobody else knows what it opens.
+        await (await opening).close()
+        raise
