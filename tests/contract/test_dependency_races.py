@@ -10,7 +10,17 @@ from uuid import UUID
 from tests.builders import HOUR, a_job, a_worker, outcome_of
 from tests.contract.backends import Backend
 from tests.contract.family import a_child, an_id, child_of, states, unblock_all
-from tests.contract.steps import check_conserved, claim, everything, in_order, settle, start, state_of, stores_on, submit
+from tests.contract.steps import (
+    check_conserved,
+    claim,
+    everything,
+    in_order,
+    settle,
+    start,
+    state_of,
+    stores_on,
+    submit,
+)
 from tidewheel.errors import IdTaken
 from tidewheel.model.job import Run, Submitted
 from tidewheel.model.states import ACTIVE, Cause, State

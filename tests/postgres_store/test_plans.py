@@ -66,7 +66,11 @@ def _greedy(plans: Plans) -> Iterator[str]:
 
 def _check(plans: Mapping[str, Plans]) -> None:
     """Let a test fail with all that is wrong, not just with the first of it."""
-    found = [f"{when}: {line}" for when, each in plans.items() for line in (*_astray(each), *_past_the_edges(each), *_greedy(each))]
+    found = [
+        f"{when}: {line}"
+        for when, each in plans.items()
+        for line in (*_astray(each), *_past_the_edges(each), *_greedy(each))
+    ]
     assert not found, "\n".join(["", *found])
 
 
@@ -152,7 +156,9 @@ async def _run_jobs(connection: Raw, scene: Scene, count: int) -> None:
         count,
     )
     old = "run_at < now() - interval '1 hour'"
-    await connection.execute(f"UPDATE tidewheel.job SET state = 'running', waits = 0, worker = $1 WHERE {old}", scene.worker)
+    await connection.execute(
+        f"UPDATE tidewheel.job SET state = 'running', waits = 0, worker = $1 WHERE {old}", scene.worker
+    )
     await connection.execute(f"DELETE FROM tidewheel.job WHERE {old}")
 
 
