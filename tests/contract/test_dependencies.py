@@ -156,7 +156,7 @@ async def test_a_parent_that_has_succeeded_is_not_waited_for(store: Store, worke
 
 @pytest.mark.parametrize(("policy", "state"), [("skip", S.SKIPPED), ("run", S.QUEUED), ("hold", S.BLOCKED)])
 async def test_a_parent_that_has_failed_before_counts_as_one_that_fails_now(
-    store: Store, worker: Worker, policy: str, state: State
+    store: Store, policy: str, state: State
 ) -> None:
     failed = await submit(store)
     await store.cancel(failed)
@@ -212,7 +212,7 @@ async def _gives_up(store: Store, worker: Worker, job: UUID) -> None:
     await end(store, worker, job, cause=Cause.GAVE_UP)
 
 
-async def _is_cancelled(store: Store, worker: Worker, job: UUID) -> None:
+async def _is_cancelled(store: Store, _worker: Worker, job: UUID) -> None:
     await store.cancel(job)
 
 
@@ -226,7 +226,7 @@ async def _expires(store: Store, worker: Worker, job: UUID) -> None:
     await end(store, worker, job, cause=Cause.EXPIRED)
 
 
-async def _is_dropped(store: Store, worker: Worker, job: UUID) -> None:
+async def _is_dropped(store: Store, _worker: Worker, _job: UUID) -> None:
     await store.close_gate(GateSpec(mode=GateMode.DROP, kind="echo"))
     assert await store.drop_gated() == 1
 
@@ -236,12 +236,12 @@ async def _is_quarantined(store: Store, worker: Worker, job: UUID) -> None:
         await end(store, worker, job, cause=Cause.CRASHED)
 
 
-async def _is_unstorable(store: Store, worker: Worker, job: UUID) -> None:
+async def _is_unstorable(store: Store, worker: Worker, _job: UUID) -> None:
     (run,) = await claim(store, worker)
     await settle(store, worker, run, result='"\\u0000"')
 
 
-async def _is_replaced(store: Store, worker: Worker, job: UUID) -> None:
+async def _is_replaced(store: Store, _worker: Worker, _job: UUID) -> None:
     await submit(store, "other", unique_key="u", unique="replace", delay=DAY)
 
 

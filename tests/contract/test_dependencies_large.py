@@ -67,9 +67,7 @@ async def test_what_was_not_told_is_told_after_a_restart(backend: Backend, store
 @pytest.mark.large
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-async def test_a_hundred_thousand_children_of_one_parent_are_let_go(
-    backend: Backend, store: Store, worker: Worker
-) -> None:
+async def test_a_hundred_thousand_children_of_one_parent_are_let_go(store: Store, worker: Worker) -> None:
     parent = await submit(store)
     await _children(store, parent, 100_000)
     await end(store, worker, parent)
