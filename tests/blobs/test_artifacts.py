@@ -152,11 +152,11 @@ async def test_only_plain_files_are_put(blobs: Blobs, folder: Path) -> None:
 
 async def test_an_error_of_the_source_is_raised_and_nothing_is_kept(blobs: Blobs) -> None:
     def chunks() -> Iterator[bytes]:
-        yield bytes(CHUNK)
-        yield bytes(CHUNK)
+        for _ in range(8):
+            yield bytes(CHUNK)
         raise Invalid("path", "breaks off")
 
     with pytest.raises(Invalid, match="breaks off"):
-        await blobs._backend.put("outputs/x", chunks(), 3 * CHUNK)
+        await blobs._backend.put("outputs/x", chunks(), 9 * CHUNK)
 
     assert await blobs._backend.size("outputs/x") is None

@@ -127,13 +127,13 @@ async def test_one_who_gives_up_early_holds_nothing(
 
     def slowly(*arguments: int, real: Callable[..., None] = fcntl.flock) -> None:
         begun.set()
-        go_on.wait()
+        go_on.wait(30)
         real(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(fcntl, "flock", slowly)
         asker = asyncio.create_task(use(cache, digest))
-        await asyncio.to_thread(begun.wait)
+        assert await asyncio.to_thread(begun.wait, 30)
         asker.cancel()
         await asyncio.wait([asker])
         go_on.set()

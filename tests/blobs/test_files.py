@@ -126,6 +126,25 @@ async def test_puts_and_deletes_in_one_folder_do_not_disturb_one_another(blobs: 
     await asyncio.gather(*(come_and_go(token) for token in range(4)))
 
 
+async def test_a_folder_that_a_delete_removes_meanwhile_is_made_again(
+    blobs: Blobs, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[Path] = []
+
+    def mkdir(self: Path, mode: int = 0o777, *, parents: bool = False, exist_ok: bool = False) -> None:
+        real(self, mode, parents=parents, exist_ok=exist_ok)
+        if not removed and self.is_relative_to(root / "outputs"):
+            self.rmdir()
+            removed.append(self)
+
+    real = Path.mkdir
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    location = await blobs.store_result(uuid4(), 1, "{}")
+
+    assert removed
+    assert await blobs.read(location, max_bytes=2) == b"{}"
+
+
 def test_a_full_disk_is_said_plainly_and_leaves_nothing_half_written(tmp_path: Path) -> None:
     unshare = shutil.which("unshare")
     if not unshare:

@@ -69,6 +69,7 @@ def test_the_chunks_do_not_matter(data: bytes, cuts: list[int], max_line: int) -
 
 
 @given(output, st.lists(st.integers(min_value=0, max_value=1000), max_size=10), st.sampled_from([12, 20, 16384]))
+@example(b"x" * 15 + b"\r" + b"y" * 15 + b"\n", [], 12)
 def test_the_chunks_do_not_matter_where_secrets_stay_together(data: bytes, cuts: list[int], max_line: int) -> None:
     raw = Masks(SECRETS).raw
     whole = lines_of(data, [], raw, max_line)

@@ -106,6 +106,15 @@ def test_the_end_of_one_endless_line_is_shown_without_what_may_be_half_a_secret(
     assert "letters" not in shown
 
 
+def test_a_last_line_without_its_beginning_does_not_end_a_secret() -> None:
+    tail = Tail(Masks(["secret-of-20-letters"]))
+    tail.take_raw(NOW, "stdout", b"secret-of-")
+    tail.take_raw(NOW, "stderr", b"e\n" * 32_768)
+    tail.take_raw(NOW, "stdout", b"20-letters and, at the end")
+
+    assert tail.end()[1][-1].text == "…he end"
+
+
 def test_what_is_held_is_bounded() -> None:
     tail = Tail(Masks())
     for _ in range(1000):
