@@ -8,12 +8,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from harness.arena import Arena
+from harness.cluster import LEASE
 from harness.kinds import spec_of
 from tidewheel.model.job import JobSpec
 from tidewheel.tasks.definition import COMMAND
 
 LIMIT_KEY: Final = "narrow"
 LIMIT: Final = 2
+SHORT: Final = (0.05, 0.8)
+LONG: Final = (3 * LEASE, 5 * LEASE)
 
 
 class Load:
@@ -53,7 +56,8 @@ class Load:
 
     def _pick(self) -> tuple[str, dict[str, Any]]:
         choice = self._rng.random()
-        seconds = round(self._rng.uniform(0.05, 1.5), 2)
+        # Some outlast the lease of a lost worker: else what it leaves behind would end before anyone could notice.
+        seconds = round(self._rng.uniform(*(LONG if self._rng.random() < 0.15 else SHORT)), 2)
         if choice < 0.5:
             return "quick", {}
         if choice < 0.7:
