@@ -82,7 +82,7 @@ async def test_no_notes_are_no_work(store: Store, worker: Worker) -> None:
 
 Change = Callable[[Store, Worker, Run], Awaitable[object]]
 ENDS: dict[str, Change] = {
-    "returned": lambda store, worker, run: settle(store, worker, run),
+    "returned": settle,
     "failed": lambda store, worker, run: settle(store, worker, run, Cause.FAILED),
     "gave up": lambda store, worker, run: settle(store, worker, run, Cause.GAVE_UP),
     "left": lambda store, worker, _: store.deregister(worker.id),
