@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from harness.kinds import KINDS
-from tidewheel import App  # type: ignore[attr-defined]
+from tidewheel import App
 
 app = App(os.environ["TIDE_CHAOS_DATABASE"])
 for _name, _kind in KINDS.items():

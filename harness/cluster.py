@@ -44,6 +44,7 @@ def worker_command(database: str, *, inline: int, slots: int, lease: float) -> l
         *(sys.executable, "-m", "tidewheel.cli.main", "worker"),
         *("--app", "harness.chaos_app:app", "--database", database),
         *("--inline", str(inline), "--slots", str(slots), "--lease", f"{lease:g}s"),
+        *("--env", "TIDE_CHAOS_DATABASE"),
     ]
 
 

@@ -12,11 +12,11 @@ from typing import Final, Literal, NamedTuple, cast
 
 from harness.witness import pid_space
 
-Role = Literal["supervisor", "runner", "host", "launcher", "task"]
+Role = Literal["supervisor", "runner", "host", "keeper", "launcher", "task"]
 
 _PROC: Final = Path("/proc")
 _SET_CHILD_SUBREAPER: Final = 36
-_PART: Final = re.compile(r"(?:tidewheel\.worker\.|tide[-: ]+)(launcher|runner|host)\b")
+_PART: Final = re.compile(r"tidewheel\.(?:cli\.children|worker)\.(runner|host|keeper|launcher)\b")
 
 
 class Process(NamedTuple):

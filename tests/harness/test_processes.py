@@ -51,9 +51,9 @@ def _process(pid: int, parent: int) -> Process:
 def test_parts_are_known_by_their_words_and_by_their_place() -> None:
     tree = [_process(pid, parent) for pid, parent in [(2, 1), (3, 1), (4, 3), (5, 4), (6, 5), (7, 2), (8, 3)]]
     titles = {
-        2: "python -m tidewheel.worker.runner",
-        3: "tide worker [tide-host]",
-        4: "tide: launcher",
+        2: "python -m tidewheel.cli.children.runner 1 2 3",
+        3: "python -m tidewheel.cli.children.host 1 2 3",
+        4: "python -m tidewheel.worker.launcher",
         8: "/bin/sh -c x",
     }
 

@@ -41,3 +41,7 @@ def main() -> None:
     except TideError as error:
         typer.echo(f"tide: {error}", err=True)
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

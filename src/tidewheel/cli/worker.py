@@ -42,6 +42,10 @@ Resource = Annotated[
     ),
 ]
 Label = Annotated[list[str], typer.Option("--label", help="A label that jobs may ask for, such as zone=a.")]
+Env = Annotated[
+    list[str],
+    typer.Option(help="A variable that plain functions and commands may see: NAME to pass it on, or NAME=value."),
+]
 Lease = Annotated[str, typer.Option(help="How long a silent worker keeps its jobs, from 2s to 1h.")]
 Grace = Annotated[str, typer.Option(help="How long a run that must end has to do so by itself.")]
 DrainFor = Annotated[
@@ -62,6 +66,7 @@ def worker(
     slots: Slots = None,
     resource: Resource = [],  # noqa: B006
     label: Label = [],  # noqa: B006
+    env: Env = [],  # noqa: B006
     lease: Lease = "30s",
     grace: Grace = "5s",
     drain: DrainFor = "30s",
@@ -75,6 +80,7 @@ def worker(
         inline=inline,
         concurrency=concurrency,
         keeper=keeper,
+        environment=_environment(env),
         offer=Offer(resources=_resources(resource), labels=_labels(label)),
         ttl=parse_duration(lease, "lease"),
         grace=parse_duration(grace, "grace"),
@@ -125,7 +131,7 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
 async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable[[], Awaitable[object]] | None) -> None:
     if first is not None:
         await first()
-    catalogue = [] if plan.app is None else await asyncio.to_thread(describe, plan.app)
+    catalogue = [] if plan.app is None else await asyncio.to_thread(describe, plan.app, plan.environment)
     store = await open_store(plan.database)
     try:
         for entry in catalogue:
@@ -147,6 +153,13 @@ def cores() -> int:
 def _resources(given: Sequence[str]) -> dict[str, int]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {"cpu": 1000 * cores(), "memory": memory} | parse_resources(",".join(given), "resource")
+
+
+def _environment(given: Sequence[str]) -> dict[str, str]:
+    """Return the variables to pass on; one that is not set is left out, as a shell does."""
+    pairs = (text.partition("=") for text in given)
+    found = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _labels(given: Sequence[str]) -> dict[str, str]:

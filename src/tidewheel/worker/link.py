@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -30,6 +30,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     ttl: timedelta
     scratch: str
     grace: timedelta
+    environment: Mapping[str, str]
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

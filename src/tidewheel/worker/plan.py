@@ -1,6 +1,6 @@
 """Which children a worker has, and what each of them serves; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -36,6 +36,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How many processes and commands run at once."""
     keeper: bool = True
     """Whether it also does its share of the chores."""
+    environment: Mapping[str, str] = {}
+    """What tasks in processes of their own see of this environment, besides what every program needs."""
     offer: Offer = Offer()
     ttl: timedelta = DEFAULT_TTL
     grace: timedelta = timedelta(seconds=5)
@@ -94,6 +96,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         ttl=plan.ttl,
         scratch=plan.scratch,
         grace=plan.grace,
+        environment=plan.environment,
     )
 
 

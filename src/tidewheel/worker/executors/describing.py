@@ -1,6 +1,7 @@
 """What tasks an app has, for processes that must not load it."""
 
 import socket
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -13,9 +14,9 @@ from tidewheel.worker.launcher.messages import MAX_MESSAGE, Loaded, Report, Unlo
 _PATIENCE: Final = 60.0
 
 
-def describe(app: str) -> list[CatalogueEntry]:
+def describe(app: str, environment: Mapping[str, str] | None = None) -> list[CatalogueEntry]:
     """Load an app once in a process of its own, and return its catalogue or raise `Invalid` with the reason."""
-    ours, process = start_launcher(LauncherOptions(app=app))
+    ours, process = start_launcher(LauncherOptions(app=app, environment=environment or {}))
     try:
         ours.settimeout(_PATIENCE)
         return _catalogue(ours, app)
