@@ -179,7 +179,7 @@ class SqliteBackend(Backend):
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         with self._connection() as connection:
-            found = connection.execute("SELECT parent, child FROM dependency").fetchall()
+            found: list[Any] = connection.execute("SELECT parent, child FROM dependency").fetchall()
         return [(UUID(bytes=parent), UUID(bytes=child)) for parent, child in found]
 
     def _connection(self) -> apsw.Connection:

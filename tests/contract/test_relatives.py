@@ -1,5 +1,6 @@
 """Ids that are given, rings, results as arguments, and what readers and keepers see of dependencies."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -138,7 +139,7 @@ async def test_a_batch_with_a_bad_spec_leaves_no_trace_of_its_dependencies(backe
         ({"args": {"x": {"$result_of": str(UUID(int=1))}}}, "args"),
     ],
 )
-async def test_what_cannot_be_a_dependency_is_refused(store: Store, fields: dict[str, object], field: str) -> None:
+async def test_what_cannot_be_a_dependency_is_refused(store: Store, fields: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as refusal:
         await store.submit([a_job(**fields)])
     assert refusal.value.field == field

@@ -27,7 +27,9 @@ _waiting: Final = msgspec.json.Decoder(Waiting).decode
 def submit(session: Session, jobs: Sequence[Prepared]) -> list[Submitted]:
     """See `store.base.JobStore.submit`."""
     batch = Batch(session, session.now)
-    answers = [batch.add(job, field_of("after", position, len(jobs))) for position, job in enumerate(jobs)]
+    answers = [
+        batch.add(job, field_of("after", position, len(jobs)) if job.after else "") for position, job in enumerate(jobs)
+    ]
     batch.write()
     batch.relate()
     return answers
