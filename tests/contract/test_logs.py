@@ -1,6 +1,6 @@
 """Lines that runs wrote: each once, in order, for those who may see the job."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,7 +11,7 @@ from tests.contract.backends import Backend
 from tests.contract.steps import claim, settle, start, submit
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.log import MAX_LINE, LogLine
-from tidewheel.model.states import FINAL, Cause
+from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
@@ -133,7 +133,7 @@ async def test_lines_go_when_they_are_old(backend: Backend, store: Store, worker
     await backend.clock.advance(20 * DAY)
     await store.prepare_days()
     await store.append_logs([a_line(run.job_id, number) for number in range(50, 60)])
-    keep = dict.fromkeys(FINAL, 60 * DAY)
+    keep: dict[State, timedelta] = dict.fromkeys(FINAL, 60 * DAY)
     await store.retire(keep, limit=7)
     assert len(await store.logs(run.job_id)) == 60, "thirty days unless one says otherwise"
 

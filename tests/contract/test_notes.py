@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -157,9 +158,11 @@ async def test_a_redrive_starts_afresh(store: Store, worker: Worker) -> None:
     assert told(await store.get(run.job_id)) == NOTHING
 
 
-@pytest.mark.parametrize(
-    "bad", ["no JSON", '"\\u0000"', '"\\ud800"', "NaN", f'"{"x" * MAX_CHECKPOINT}"', "[" * 70 + "]" * 70]
-)
+TOO_LONG = f'"{"x" * MAX_CHECKPOINT}"'
+TOO_DEEP = "[" * 70 + "]" * 70
+
+
+@pytest.mark.parametrize("bad", ["no JSON", '"\\u0000"', '"\0"', '"\\ud800"', '"\ud800"', "NaN", TOO_LONG, TOO_DEEP])
 async def test_a_bad_checkpoint_is_refused_before_anything_is_written(store: Store, worker: Worker, bad: str) -> None:
     await store.submit(some_jobs(2))
     runs = await claim(store, worker)
@@ -203,7 +206,7 @@ async def test_notes_and_ends_of_the_same_runs_do_not_block_one_another(store: S
 
 
 async def test_notes_go_a_day_after_the_end_of_their_job(backend: Backend, store: Store, worker: Worker) -> None:
-    keep = dict.fromkeys(FINAL, 40 * DAY)
+    keep: dict[State, timedelta] = dict.fromkeys(FINAL, 40 * DAY)
     await store.submit(some_jobs(7))
     *ended, going = await claim(store, worker)
     for run in (*ended, going):
