@@ -113,7 +113,7 @@ def _specs(scene: Scene) -> list[Any]:
 
 def _endings(scene: Scene) -> list[Any]:
     n = len(scene.runs)
-    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 4]
+    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 5]
 
 
 def _page(own: Sequence[Any]) -> list[Any]:
@@ -134,7 +134,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),
     # settling
     "finish_returned": _hot(
-        "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 3], 2 * BATCH
+        "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 4], 2 * BATCH
     ),
     "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
     "finish": _hot("job_pkey, Tid Scan", _endings, 2 * BATCH),
@@ -143,12 +143,17 @@ HOT: Final[Mapping[str, Hot]] = {
     ),
     "add_attempts": _hot(
         "job_pkey",
-        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None))],
+        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None, None))],
         BATCH,
     ),
     "find_ended": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), [time_of(run.job_id) for run in s.runs]],
+        BATCH,
+    ),
+    "note_runs": _hot(
+        "job_pkey",
+        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * len(s.runs) for x in (0.5, "m", "{}", False))],
         BATCH,
     ),
     # submitting and steering
@@ -171,5 +176,7 @@ HOT: Final[Mapping[str, Hot]] = {
 }
 """Every statement that names a job on the way of its life."""
 
-LOOK_AT_MUCH: Final = frozenset({"take_census", "recount_limits", "retire_keys", "edge_all", "edge_tenant"})
+LOOK_AT_MUCH: Final = frozenset(
+    {"take_census", "recount_limits", "retire_keys", "retire_notes", "edge_all", "edge_tenant"}
+)
 """Chores that count or clear up from time to time, and the end of a page that was not filled."""

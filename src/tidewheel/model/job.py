@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.outcome import Failure
+from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs
 from tidewheel.model.retry import RetryPolicy
@@ -139,6 +139,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: Any = None
     result_location: str | None = None
     error: Failure | None = None
+    usage: Usage | None = None
+    """What the run used that finished the job."""
+    progress: float | None = None
+    """From 0 to 1, as the last run told; None if it did not."""
+    progress_message: str = ""
+    paused: bool = False
+    """Whether it runs and is paused."""
 
     @property
     def recurring(self) -> bool:
@@ -156,3 +163,4 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended_at: datetime
     cause: str
     error: Failure | None = None
+    usage: Usage | None = None

@@ -54,6 +54,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """How long to wait before the next try, if there is one."""
     started_at: datetime | None = None
     """When the body began; None stands for the time of the claim."""
+    usage: Usage | None = None
 
 
 REPORTABLE = frozenset(

@@ -15,7 +15,7 @@ hold throughout:
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -24,12 +24,16 @@ from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
+from tidewheel.model.log import LogLine
+from tidewheel.model.note import RunNote
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
 from tidewheel.store.bell import Bell
+
+KEEP_LOGS: Final = timedelta(days=30)
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,6 +226,41 @@ class HintStore(Protocol):
         ...
 
 
+class NoteStore(Protocol):
+    """For workers: what runs say of themselves while they go on."""
+
+    async def note(self, worker_id: UUID, notes: Sequence[RunNote]) -> None:
+        """Keep notes of runs, all that count or none.
+
+        A note counts if its job is `running` with its token at this worker; others change nothing, silently. What a
+        note leaves out stays as this run told it before; a new run begins with nothing but the checkpoint. Raises
+        Invalid for the first bad one (`notes[3].checkpoint`), before anything is written; messages are cleaned.
+        """
+        ...
+
+    async def checkpoint_of(self, job_id: UUID) -> str | None:
+        """Return the last checkpoint of a job as JSON text, whichever of its runs kept it; a redrive removes it."""
+        ...
+
+
+class LogStore(Protocol):
+    """For workers and readers: what runs wrote."""
+
+    async def append_logs(self, lines: Sequence[LogLine]) -> None:
+        """Store lines, all or none. A line that comes again, by (job, token, number), is harmless: the first counts.
+
+        Lines are not guarded: also a run that was lost may tell what it did. What cannot be stored in a text is
+        replaced. Raises Invalid for the first bad line (`lines[3].stream`).
+        """
+        ...
+
+    async def logs(
+        self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        """Return the lines of a job in the order of (token, number), beginning after `after`. Raises NotFound."""
+        ...
+
+
 class FlowStore(Protocol):
     """For operators: gates and limits."""
 
@@ -303,9 +342,10 @@ class UpkeepStore(Protocol):
         """Count the active jobs for `counts`."""
         ...
 
-    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
+    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
         """Remove finished jobs, attempts, idempotency keys and ended workers that are older than `keep` says.
 
+        Lines of runs are kept for `logs`, notes of runs for a day after their job has ended and they were written.
         States not named are kept. PostgreSQL removes whole days (UTC), once all of the day is old enough. Returns how
         many jobs (SQLite) or day partitions (PostgreSQL) went.
         """
@@ -316,7 +356,9 @@ class UpkeepStore(Protocol):
         ...
 
 
-class Store(JobStore, RunStore, WorkerStore, HintStore, FlowStore, SearchStore, UpkeepStore, Protocol):
+class Store(
+    JobStore, RunStore, WorkerStore, HintStore, NoteStore, LogStore, FlowStore, SearchStore, UpkeepStore, Protocol
+):
     """A whole store, open. What it stores is described in `store/<dialect>/schema.sql`."""
 
     @property

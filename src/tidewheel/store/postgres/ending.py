@@ -8,10 +8,10 @@ from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.outcome import ATTEMPTS, LOSSES, Failure, LossRule, Outcome, error_of, judge
+from tidewheel.model.outcome import ATTEMPTS, LOSSES, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.records import failure_text
+from tidewheel.store.records import failure_text, usage_text
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -24,6 +24,7 @@ class Ending(msgspec.Struct, frozen=True):
     result_location: str | None = None
     error: Failure | None = None
     started_at: datetime | None = None
+    usage: Usage | None = None
 
     @classmethod
     def waiting(cls, job_id: UUID, cause: Cause, reason: str) -> "Ending":
@@ -57,7 +58,16 @@ async def finish(connection: Connection, believed: Iterable[State], endings: Seq
         return 0
     columns = zip(
         *(
-            (e.job_id, e.state, e.cause, e.result, e.result_location, failure_text(e.error), e.started_at)
+            (
+                e.job_id,
+                e.state,
+                e.cause,
+                e.result,
+                e.result_location,
+                failure_text(e.error),
+                e.started_at,
+                usage_text(e.usage),
+            )
             for e in endings
         ),
         strict=True,
@@ -87,7 +97,8 @@ async def end_runs(
 def _ending(run: LockedRun, outcome: Outcome, cause: Cause) -> Ending:
     error = error_of(cause, outcome.error, run.cancel_reason)
     state = move(State.RUNNING, cause)
-    return Ending(run.job_id, state, cause, outcome.result, outcome.result_location, error, outcome.started_at)
+    told = (outcome.result, outcome.result_location, error, outcome.started_at, outcome.usage)
+    return Ending(run.job_id, state, cause, *told)
 
 
 async def _give_back(connection: Connection, back: list[JudgedRun], rule: LossRule) -> None:
@@ -114,6 +125,7 @@ async def _add_attempts(connection: Connection, worker_id: UUID, back: list[Judg
         [outcome.started_at for _, outcome, _ in failed],
         [cause for _, _, cause in failed],
         [failure_text(outcome.error) for _, outcome, _ in failed],
+        [usage_text(outcome.usage) for _, outcome, _ in failed],
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final, LiteralString
 import asyncpg
 
 from tidewheel.model.states import FINAL, WAITING, Cause, State
+from tidewheel.store.base import KEEP_LOGS
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.parts import Part
@@ -34,8 +35,8 @@ class Keeping(Part):
 
         await self._db.transaction(count)
 
-    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
-        gone = 0
+    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+        gone = await self._drop_days("log", logs)
         await self._db.transaction(_fold_tally)
         for parent, states in _PARTITIONS.items():
             if all(state in keep for state in states):
@@ -48,6 +49,8 @@ class Keeping(Part):
         await self._db.write(lambda connection: connection.execute(SQL["retire_keys"], limit))
         for query in ("retire_workers", "retire_sweeps"):
             await self._db.write(partial(_execute, SQL[query]))
+        while await self._db.write(lambda connection: connection.fetchval(SQL["retire_notes"], limit)) == limit:
+            pass
         return gone
 
     async def prepare_days(self, *, ahead: int = 7) -> int:

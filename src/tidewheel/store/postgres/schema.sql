@@ -16,7 +16,7 @@ DECLARE
     part text;
 BEGIN
     PERFORM pg_advisory_xact_lock(8433, 2);
-    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt'] LOOP
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log'] LOOP
         FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
             part := parent || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
@@ -114,6 +114,7 @@ CREATE VIEW tidewheel.active_job AS
     NULL::json AS result,
     NULL::text AS result_location,
     NULL::json AS error,
+    NULL::json AS usage,
     job.tenant AS tenant_id
    FROM ((tidewheel.job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -126,7 +127,8 @@ CREATE TABLE tidewheel.attempt (
     started_at timestamp with time zone,
     ended_at timestamp with time zone NOT NULL,
     cause text NOT NULL,
-    error json
+    error json,
+    usage json
 )
 PARTITION BY RANGE (ended_at);
 
@@ -176,6 +178,7 @@ CREATE TABLE tidewheel.job_history (
     result json,
     result_location text,
     error json,
+    usage json,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY LIST (state);
@@ -213,6 +216,7 @@ CREATE VIEW tidewheel.finished_job AS
     job.result,
     job.result_location,
     job.error,
+    job.usage,
     job.tenant AS tenant_id
    FROM ((tidewheel.job_history job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -270,6 +274,7 @@ CREATE TABLE tidewheel.job_history_other (
     result json,
     result_location text,
     error json,
+    usage json,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -305,6 +310,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     result json,
     result_location text,
     error json,
+    usage json,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -328,6 +334,18 @@ CREATE TABLE tidewheel.limit_key (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
+CREATE TABLE tidewheel.log (
+    job_id uuid NOT NULL,
+    token bigint NOT NULL,
+    number bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    stream text NOT NULL,
+    level text,
+    text text NOT NULL
+)
+PARTITION BY RANGE (stored_at);
+
 CREATE TABLE tidewheel.meta (
     one boolean DEFAULT true NOT NULL,
     epoch bigint DEFAULT 1 NOT NULL,
@@ -348,6 +366,17 @@ CREATE TABLE tidewheel.rollup (
     state text NOT NULL,
     jobs bigint NOT NULL
 );
+
+CREATE TABLE tidewheel.run_note (
+    job_id uuid NOT NULL,
+    token bigint NOT NULL,
+    progress double precision,
+    message text NOT NULL,
+    checkpoint json,
+    paused boolean,
+    updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
 CREATE TABLE tidewheel.sweep (
     scope text NOT NULL,
@@ -427,6 +456,9 @@ ALTER TABLE ONLY tidewheel.migration
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
 
+ALTER TABLE ONLY tidewheel.run_note
+    ADD CONSTRAINT run_note_pkey PRIMARY KEY (job_id);
+
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
 
@@ -470,6 +502,10 @@ CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
 CREATE UNIQUE INDEX job_unique ON tidewheel.job USING btree (tenant, unique_key) WHERE (unique_key IS NOT NULL);
 
 CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
+
+CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
+
+CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
 
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
 

@@ -14,6 +14,7 @@ from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish, free_keys, locked_run
 from tidewheel.store.postgres.hints import SOON
 from tidewheel.store.postgres.parts import Part
+from tidewheel.store.records import usage_text
 
 _UNSTORABLE: Final = (
     Invalid,
@@ -141,6 +142,7 @@ async def _finish_returned(
     results = [outcome.result for outcome in outcomes]
     places = [outcome.result_location for outcome in outcomes]
     starts = [outcome.started_at for outcome in outcomes]
+    usages = [usage_text(outcome.usage) for outcome in outcomes]
     ids, tokens = await one(
         connection,
         SQL["finish_returned"],
@@ -150,6 +152,7 @@ async def _finish_returned(
         results if any(results) else None,
         places if any(places) else None,
         starts if any(starts) else None,
+        usages if any(usages) else None,
     )
     return ids or [], tokens or []
 

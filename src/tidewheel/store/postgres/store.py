@@ -7,7 +7,9 @@ from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.listening import Listening
+from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
+from tidewheel.store.postgres.noting import Noting
 from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
@@ -16,7 +18,7 @@ from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
-class PostgresStore(Submitting, Steering, Working, Settling, Listening, Flowing, Searching, Keeping):
+class PostgresStore(Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Flowing, Searching, Keeping):
     """See `store.base.Store`."""
 
     def __init__(self, database: Database, epoch: int, max_args_bytes: int) -> None:

@@ -17,7 +17,7 @@ from tidewheel.model.outcome import (
     unstorable,
 )
 from tidewheel.model.states import FINAL, Cause, State, move
-from tidewheel.store.records import failure_text
+from tidewheel.store.records import failure_text, usage_text
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.limits import Key, count_running, let_go
 from tidewheel.store.sqlite.session import Session
@@ -115,7 +115,14 @@ def _judge(run: Held, cause: Cause, rule: LossRule) -> Cause:
 
 def _finish_returned(session: Session, ends: list[Ended], now: int) -> None:
     rows = [
-        (run.place, run.token, outcome.result, outcome.result_location, some(micros, outcome.started_at))
+        (
+            run.place,
+            run.token,
+            outcome.result,
+            outcome.result_location,
+            some(micros, outcome.started_at),
+            usage_text(outcome.usage),
+        )
         for run, outcome, _ in ends
     ]
     counts = Counter([(run.lane, State.SUCCEEDED) for run, _, _ in ends])
@@ -130,7 +137,7 @@ def _finish(session: Session, ends: list[Ended], now: int) -> None:
         counts[run.lane, state] += 1
         error = failure_text(error_of(cause, outcome.error, run.cancel_reason))
         told = (outcome.result, outcome.result_location, error, some(micros, outcome.started_at))
-        rows.append((run.place, run.token, State.RUNNING, state, cause, *told))
+        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage)))
     _move_to_history(session, "finish", rows, counts, now)
 
 
@@ -149,7 +156,14 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
     if not ends:
         return
     attempts = [
-        (run.place, run.token, some(micros, outcome.started_at), cause, failure_text(outcome.error))
+        (
+            run.place,
+            run.token,
+            some(micros, outcome.started_at),
+            cause,
+            failure_text(outcome.error),
+            usage_text(outcome.usage),
+        )
         for run, outcome, cause in ends
         if cause in ATTEMPTS
     ]

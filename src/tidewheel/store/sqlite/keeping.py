@@ -56,6 +56,16 @@ def retire(session: Session, keep: Mapping[State, timedelta], limit: int) -> int
     return gone
 
 
+def retire_notes(session: Session, limit: int) -> int:
+    """Remove notes a day after they were written whose jobs are no longer active; return how many."""
+    return len(session.rows("retire_notes", until=session.now - _DAY, limit=limit))
+
+
+def retire_logs(session: Session, age: timedelta, limit: int) -> int:
+    """Remove lines that were stored so long ago; return how many."""
+    return len(session.rows("retire_logs", until=session.now - span(age), limit=limit))
+
+
 def _retire_state(session: Session, state: State, until: int, limit: int) -> int:
     places = session.value("too_old", state=state.value, until=until, limit=max(0, limit))
     number = len(_places(places))

@@ -63,6 +63,7 @@ def redrive(session: Session, job_ids: Sequence[UUID], tenant: str | None) -> li
         places = json_text(list(sent.values()))
         session.run("keep_last_attempts", places=places)
         session.run("redrive", places=places, now=now)
+        session.run("remove_notes", places=places)
         session.run("remove_finished", places=places)
         session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
         for pair in pairs:

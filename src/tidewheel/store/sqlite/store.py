@@ -20,13 +20,27 @@ from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, check_limit
 from tidewheel.model.liveness import ExpiredWorker
+from tidewheel.model.log import LogLine, prepare_lines
+from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.states import Cause, State
 from tidewheel.model.submission import MAX_ARGS_BYTES, prepare_all
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
-from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
+from tidewheel.store.base import KEEP_LOGS, ClaimRequest, Counts, JobFilter, Page
 from tidewheel.store.bell import Bell
-from tidewheel.store.sqlite import claiming, flowing, keeping, searching, settling, steering, submitting, working
+from tidewheel.store.records import check_page
+from tidewheel.store.sqlite import (
+    claiming,
+    flowing,
+    keeping,
+    log_lines,
+    noting,
+    searching,
+    settling,
+    steering,
+    submitting,
+    working,
+)
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
@@ -155,6 +169,27 @@ class SqliteStore:
         self._check_process()
         return self._listeners.listen()
 
+    # Notes and logs
+
+    async def note(self, worker_id: UUID, notes: Sequence[RunNote]) -> None:
+        merged = prepare_notes(notes)
+        if merged:
+            await self._write(lambda session: noting.note(session, worker_id, merged))
+
+    async def checkpoint_of(self, job_id: UUID) -> str | None:
+        return await self._read(lambda connection: noting.checkpoint_of(connection, job_id))
+
+    async def append_logs(self, lines: Sequence[LogLine]) -> None:
+        clean = prepare_lines(lines)
+        if clean:
+            await self._write(lambda session: log_lines.append_logs(session, clean))
+
+    async def logs(
+        self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        begin = check_page(after, limit)
+        return await self._read(lambda connection: log_lines.logs(connection, job_id, tenant, begin, limit))
+
     # Flow
 
     async def close_gate(self, spec: GateSpec) -> Gate:
@@ -218,8 +253,13 @@ class SqliteStore:
         counts = await self._read(keeping.count_active)
         await self._write(lambda session: keeping.keep_census(session, counts, taken_at))
 
-    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
-        return await self._write(lambda session: keeping.retire(session, keep, limit))
+    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+        gone = await self._write(lambda session: keeping.retire(session, keep, limit))
+        while await self._write(lambda session: keeping.retire_notes(session, limit)) == limit:
+            pass
+        while await self._write(lambda session: keeping.retire_logs(session, logs, limit)) == limit:
+            pass
+        return gone
 
     async def prepare_days(self, *, ahead: int = 7) -> int:
         del ahead

@@ -108,6 +108,7 @@ CREATE TABLE tidewheel.job_history (
     result          json,
     result_location text,
     error           json,
+    usage           json,
     CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
 ) PARTITION BY LIST (state);
 ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason;
@@ -127,9 +128,36 @@ CREATE TABLE tidewheel.attempt (
     started_at timestamptz,
     ended_at   timestamptz NOT NULL,
     cause      text NOT NULL,
-    error      json
+    error      json,
+    usage      json
 ) PARTITION BY RANGE (ended_at);
 CREATE INDEX attempt_job ON tidewheel.attempt (job_id, token);
+
+-- What runs say of themselves while they go on; apart from the jobs, whose rows must stay small and still.
+CREATE TABLE tidewheel.run_note (
+    job_id     uuid PRIMARY KEY,
+    token      bigint NOT NULL,
+    progress   float8,
+    message    text NOT NULL,
+    checkpoint json,
+    paused     boolean,
+    updated_at timestamptz NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX run_note_age ON tidewheel.run_note (updated_at);
+
+-- Lines that runs wrote, by the day on which they were stored: their own time is that of a foreign clock.
+CREATE TABLE tidewheel.log (
+    job_id    uuid NOT NULL,
+    token     bigint NOT NULL,
+    number    bigint NOT NULL,
+    at        timestamptz NOT NULL,
+    stored_at timestamptz NOT NULL,
+    stream    text NOT NULL,
+    level     text,
+    text      text NOT NULL
+) PARTITION BY RANGE (stored_at);
+-- Not unique: a line that comes again may fall into another day. Readers take the first.
+CREATE INDEX log_job ON tidewheel.log (job_id, token, number, stored_at);
 
 -- Finished jobs are counted as they finish: each batch appends what it ended, and the census folds that into rollup.
 CREATE TABLE tidewheel.tally (
@@ -218,7 +246,7 @@ DECLARE
     part text;
 BEGIN
     PERFORM pg_advisory_xact_lock(8433, 2);
-    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt'] LOOP
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log'] LOOP
         FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
             part := parent || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
@@ -237,7 +265,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL::timestamptz AS finished_at, NULL::json AS result,
-       NULL::text AS result_location, NULL::json AS error, job.tenant AS tenant_id
+       NULL::text AS result_location, NULL::json AS error, NULL::json AS usage, job.tenant AS tenant_id
   FROM tidewheel.job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;
@@ -247,7 +275,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        NULL::text AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at,
        job.run_at, job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result,
-       job.result_location, job.error, job.tenant AS tenant_id
+       job.result_location, job.error, job.usage, job.tenant AS tenant_id
   FROM tidewheel.job_history AS job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;

@@ -13,7 +13,7 @@ UPDATE tidewheel.job
  WHERE id = $1 AND state || '' = 'running'
 
 -- name: redrive
--- Back from history to the queue. The last attempt becomes a row of its own; the token goes on rising from where it was.
+-- Back from history to the queue, without what its runs noted. The last attempt becomes a row of its own; the token goes on rising from where it was.
 -- A unique key that someone else took meanwhile keeps its job in history.
 WITH named AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS named (id, made)
@@ -42,8 +42,10 @@ WITH named AS MATERIALIZED (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
     SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM back GROUP BY 1, 2, 3
 ), remembered AS (
-    INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error)
-    SELECT id, token, worker, started_at, finished_at, cause, error FROM back WHERE ran
+    INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error, usage)
+    SELECT id, token, worker, started_at, finished_at, cause, error, usage FROM back WHERE ran
+), forgotten AS (
+    DELETE FROM tidewheel.run_note USING back WHERE run_note.job_id = back.id
 )
 INSERT INTO tidewheel.job (
        id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at,

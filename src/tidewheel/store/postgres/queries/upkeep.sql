@@ -69,7 +69,7 @@ SELECT parent.relname AS parent, part.relname AS part, inhdetachpending AS pendi
 SELECT relname AS part
   FROM pg_class
  WHERE relnamespace = 'tidewheel'::regnamespace AND relkind = 'r' AND NOT relispartition
-   AND relname ~ '^(job_history_succeeded|job_history_other|attempt)_[0-9]{8}$'
+   AND relname ~ '^(job_history_succeeded|job_history_other|attempt|log)_[0-9]{8}$'
 
 -- name: retire_states
 -- For states that are kept for less time than others in the same partitions; whole days, as with partitions.

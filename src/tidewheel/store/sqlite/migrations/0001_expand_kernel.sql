@@ -100,7 +100,8 @@ CREATE TABLE job_history (
     ran             INTEGER NOT NULL CHECK (ran IN (0, 1)),
     result          TEXT CHECK (json_valid(result)),
     result_location TEXT,
-    error           TEXT
+    error           TEXT,
+    usage           TEXT
 ) STRICT;
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
@@ -116,8 +117,34 @@ CREATE TABLE attempt (
     ended_at   INTEGER NOT NULL,
     cause      TEXT NOT NULL,
     error      TEXT,
+    usage      TEXT,
     PRIMARY KEY (job_id, token)
 ) STRICT, WITHOUT ROWID;
+
+-- What runs say of themselves while they go on.
+CREATE TABLE run_note (
+    job_id     BLOB NOT NULL PRIMARY KEY,
+    token      INTEGER NOT NULL,
+    progress   REAL,
+    message    TEXT NOT NULL,
+    checkpoint TEXT,
+    paused     INTEGER CHECK (paused IN (0, 1)),
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX run_note_age ON run_note (updated_at);
+
+-- Lines that runs wrote. With rowids, which rise with time: retention takes the first.
+CREATE TABLE log (
+    job_id    BLOB NOT NULL,
+    token     INTEGER NOT NULL,
+    number    INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    stored_at INTEGER NOT NULL,
+    stream    TEXT NOT NULL,
+    level     TEXT,
+    text      TEXT NOT NULL,
+    PRIMARY KEY (job_id, token, number)
+) STRICT;
 
 -- Finished jobs are counted in the transaction that finishes or retires them, active ones by a census.
 CREATE TABLE rollup (
@@ -194,7 +221,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL AS finished_at, NULL AS result,
-       NULL AS result_location, NULL AS error, job.tenant AS tenant_id
+       NULL AS result_location, NULL AS error, NULL AS usage, job.tenant AS tenant_id
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -204,7 +231,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        NULL AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result, job.result_location,
-       job.error, job.tenant AS tenant_id
+       job.error, job.usage, job.tenant AS tenant_id
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;

@@ -23,8 +23,8 @@ SELECT history.rowid, history.id, history.tenant, history.unique_key, history.la
 
 -- name: keep_last_attempts
 -- Only if the end was the end of a run.
-INSERT INTO attempt (job_id, token, worker, started_at, ended_at, cause, error)
-SELECT id, token, worker, started_at, finished_at, cause, error
+INSERT INTO attempt (job_id, token, worker, started_at, ended_at, cause, error, usage)
+SELECT id, token, worker, started_at, finished_at, cause, error, usage
   FROM job_history
  WHERE rowid IN (SELECT value FROM json_each(:places)) AND ran
 
