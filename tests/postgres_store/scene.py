@@ -171,6 +171,8 @@ HOT: Final[Mapping[str, Hot]] = {
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "get_finished": _hot("", lambda s: [_one(s.ended), None, time_of(_one(s.ended))], 0),
+    "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
+    "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),
     "list_tenant": _hot("job_tenant", lambda s: _page([s.small_tenant]), 60),
 }

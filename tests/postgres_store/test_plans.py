@@ -15,7 +15,8 @@ import pytest
 from tests.postgres_store.plans import MODES, Mode, Plan, Prepared
 from tests.postgres_store.scene import HOT, LOOK_AT_MUCH, Scene
 from tests.postgres_store.tools import FUTURE, Connect, Raw, opened
-from tidewheel.model.ids import time_of
+from tidewheel.clock import SystemClock
+from tidewheel.model.ids import make_id, time_of
 from tidewheel.store.postgres.connection import SQL
 
 pytestmark = pytest.mark.slow
@@ -157,10 +158,26 @@ async def test_a_finished_job_is_looked_for_only_in_the_days_since_it_was_made(
     plans = await _explain(await _prepare(postgres_database, connect), scene)
     made = time_of(scene.ended[0].job_id).date()
     for (mode, name), plan in plans.items():
-        if name in {"get_finished", "find_ended"}:
+        if name in {"get_finished", "find_ended", "logs"}:
             days = _days(plan)
             assert len(days) > 0
             assert min(days) >= made - timedelta(days=1), (mode, name)
+
+
+async def test_a_page_of_lines_reads_no_more_than_it_shows(postgres_database: str, connect: Connect) -> None:
+    connection = await connect(postgres_database)
+    job_id = make_id(int(SystemClock().now().timestamp() * 1000), 0)
+    await connection.execute(
+        "INSERT INTO tidewheel.log SELECT CASE WHEN n % 2 = 0 THEN $1 ELSE uuidv7() END, 1 + n % 3, n, now(), "
+        "now() + n % 2 * interval '1 day', 'log', NULL, 'text' FROM generate_series(1, 60000) AS n",
+        job_id,
+    )
+    await connection.execute("ANALYZE tidewheel.log")
+    for mode in MODES:
+        session = await Prepared.all(await connect(postgres_database), ["logs"], mode)
+        plan = await session.explain("logs", [job_id, time_of(job_id), 2, 30_000, 100])
+        tables = {str(node["Relation Name"]) for node in plan.nodes() if "Relation Name" in node}
+        assert 100 <= sum(plan.rows_of(table) for table in tables) <= 110, mode
 
 
 def _days(plan: Plan) -> list[date]:
