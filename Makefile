@@ -2,6 +2,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 STORE ?= sqlite
+MINUTES ?= 5
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,7 +11,7 @@ READY := $(VENV)/.ready
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench schema clean
+.PHONY: help setup run test check format bench chaos schema clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +37,9 @@ format: $(READY) ## format the code and mend what the linter can mend
 
 bench: $(READY) ## measure the kernel; STORE=sqlite or postgres
 	@$(PY) -m bench kernel --store $(STORE) --quick --json
+
+chaos: $(READY) ## break real workers under load and check what they left; STORE, MINUTES, ARGS="--seed 7"
+	@$(PY) -m harness.chaos --store $(STORE) --minutes $(MINUTES) $(ARGS)
 
 schema: $(READY) ## write the schema snapshots anew
 	@$(PY) -m tests.snapshot

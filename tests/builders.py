@@ -1,17 +1,21 @@
 """Short words for specs, so that a test says only what matters to it."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from tidewheel.model.job import JobSpec, Run
+import msgspec
+
+from tidewheel.model.job import JobSpec, Options, Run
 from tidewheel.model.outcome import Failure, Outcome
+from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import ClaimRequest
 
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -56,3 +60,26 @@ def outcome_of(run: Run, cause: Cause = Cause.RETURNED, **fields: Any) -> Outcom
     elif cause in (Cause.FAILED, Cause.GAVE_UP, Cause.CRASHED):
         fields.setdefault("error", Failure(reason="error", message="it broke"))
     return Outcome(run.job_id, run.token, cause, **fields)
+
+
+def a_run(options: Options | None = None, *, failures: int = 0, losses: int = 0, **changes: Any) -> Run:
+    """A run as a claim returns it."""
+    values: dict[str, Any] = {
+        "job_id": uuid4(),
+        "token": 1,
+        "lane": 1,
+        "kind": "greet",
+        "queue": "default",
+        "tenant": "default",
+        "priority": Priority.MEDIUM,
+        "args": "{}",
+        "labels": None,
+        "options": None if options is None else msgspec.json.encode(options).decode(),
+        "run_at": NOON,
+        "due_at": NOON,
+        "start_by": None,
+        "claimed_at": NOON,
+        "failures": failures,
+        "losses": losses,
+    }
+    return Run(**(values | changes))

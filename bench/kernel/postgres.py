@@ -70,7 +70,8 @@ class PostgresPlace:
     async def _finish(self, taken: Sequence[Any]) -> int:
         ids, tokens = [row["id"] for row in taken], [row["token"] for row in taken]
         results = [RESULT] * len(ids)
-        finished, _ = await self._raw.fetchrow(SQL["finish_returned"], self.worker_id, ids, tokens, results, None, None)
+        ends = (self.worker_id, ids, tokens, results, None, None, None)
+        finished, _ = await self._raw.fetchrow(SQL["finish_returned"], *ends)
         return len(finished)
 
     async def load_due(self, count: int, lanes: Sequence[LaneName]) -> None:

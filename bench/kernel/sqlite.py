@@ -117,7 +117,7 @@ class _BareLoop:
             return places, _decode(self._value("taken", places=named))
 
     def _finish(self, places: list[int], taken: list[Any]) -> None:
-        ends = json_text([(place, row[1], RESULT, None, None) for place, row in zip(places, taken, strict=True)])
+        ends = json_text([(place, row[1], RESULT, None, None, None) for place, row in zip(places, taken, strict=True)])
         counts = Counter((row[2], "succeeded") for row in taken)
         with _Transaction(self._connection):
             self._run("finish_returned", ends=ends, now=self._now())

@@ -6,13 +6,15 @@
     ├── Conflict                       the request is fine, the present state is not    409
     │   ├── KeyReused(key)             an idempotency key came back with another body
     │   ├── AlreadyActive(job_id)      a job with the same unique key has not ended
+    │   ├── IdTaken(job_id)            there is a job with the id that was given
     │   └── IllegalMove(state, cause)  no such move in the transition table
     ├── LeaseLost(worker_id)           the worker is no longer alive for the store      409
     ├── JobFailed(job_id, state, …)    a job was waited for that ended without a result —
     │   └── JobCancelled               someone cancelled it
     ├── Unavailable                    try again; the cause is kept                     503
     │   ├── OutcomeUnknown             the write may or may not have happened
-    │   └── StoreFull                  no room left; nothing was written
+    │   ├── StoreFull                  no room left; nothing was written
+    │   └── Damaged(what, key)         what is stored is not what was stored
     └── StoreMismatch                  program and store do not fit; says what to do    —
 
 Branches mean different things to a caller: mend the request, look again, or wait. Signals that a job raises to steer
@@ -63,6 +65,14 @@ class AlreadyActive(Conflict):
         self.key = key
 
 
+class IdTaken(Conflict):
+    """There is a job with the id that was given, active or finished."""
+
+    def __init__(self, job_id: object) -> None:
+        super().__init__(f"there is a job {job_id} already")
+        self.job_id = job_id
+
+
 class IllegalMove(Conflict):
     """The transition table has no such move."""
 
@@ -106,6 +116,15 @@ class OutcomeUnknown(Unavailable):
 
 class StoreFull(Unavailable):
     """The store has no room left; nothing was written."""
+
+
+class Damaged(Unavailable):
+    """What came back is not what was stored; if it is not the way that spoils it, it must be stored anew."""
+
+    def __init__(self, what: str, key: object) -> None:
+        super().__init__(f"{what} {key} is damaged: its content does not match its digest")
+        self.what = what
+        self.key = key
 
 
 class StoreMismatch(TideError):

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.store.base import Store
+from tidewheel.worker.link import Setup
 
 DEFAULT_URL = "sqlite:///tidewheel.db"
 
@@ -37,6 +39,28 @@ def database_of(url: str, clock: Clock | None = None) -> Database:
 async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None) -> Store:
     """Open the store that a URL names; a clock of one's own is for tests."""
     return await database_of(url, clock).open()
+
+
+def blobs_url(database: str, chosen: str | None = None) -> str:
+    """Return where large things live: where someone chose, or in a folder beside the SQLite file or right here."""
+    if chosen is not None:
+        return chosen
+    is_file = _split(database).scheme not in ("postgresql", "postgres")
+    folder = sqlite_path(database).absolute().parent if is_file else Path.cwd()
+    return (folder / "tidewheel-blobs").as_uri()
+
+
+def files_of(database: str) -> tuple[str, ...]:
+    """Return the files of a database on this machine, which no task has any business with."""
+    if _split(database).scheme in ("postgresql", "postgres"):
+        return ()
+    path = sqlite_path(database).absolute()
+    return tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
+
+
+async def open_all(setup: Setup) -> tuple[Store, Blobs]:
+    """Open the store and the blobs that a child of a worker was told of."""
+    return await open_store(setup.database), open_blobs(setup.blobs)
 
 
 def _postgres(url: str, clock: Clock | None) -> Database:

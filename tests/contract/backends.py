@@ -20,6 +20,8 @@ from tidewheel.testing import FakeClock
 START: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CHUNK: Final = 5_000
 _HOLD: Final = 4711
+_EDGES: Final = "SELECT parent, child FROM tidewheel.dependency WHERE child > '00000001-0000-0000-0000-000000000000'"
+"""Without the keel of the table."""
 
 
 class StoreClock(Protocol):
@@ -95,6 +97,18 @@ class Backend(abc.ABC):
     async def spoil_limit(self, key: str, running: int) -> None:
         """Let the counter of a limit say something wrong."""
 
+    @abc.abstractmethod
+    async def spoil_waits(self, job_id: UUID, waits: int) -> None:
+        """Let a blocked job believe that it waits for another number of parents."""
+
+    @abc.abstractmethod
+    async def forget_children(self, job_id: UUID) -> None:
+        """Let a job forget that others wait for it."""
+
+    @abc.abstractmethod
+    async def edges(self) -> list[tuple[UUID, UUID]]:
+        """Return all parents with their children that are stored."""
+
     # Levers that only some databases have.
 
     async def cut(self) -> bool:
@@ -156,6 +170,17 @@ class SqliteBackend(Backend):
 
     async def spoil_limit(self, key: str, running: int) -> None:
         self._execute("UPDATE limit_key SET running = ? WHERE key = ?", (running, key))
+
+    async def spoil_waits(self, job_id: UUID, waits: int) -> None:
+        self._execute("UPDATE job SET waits = ? WHERE id = ?", (waits, job_id.bytes))
+
+    async def forget_children(self, job_id: UUID) -> None:
+        self._execute("UPDATE job SET awaited = 0 WHERE id = ?", (job_id.bytes,))
+
+    async def edges(self) -> list[tuple[UUID, UUID]]:
+        with self._connection() as connection:
+            found: list[Any] = connection.execute("SELECT parent, child FROM dependency").fetchall()
+        return [(UUID(bytes=parent), UUID(bytes=child)) for parent, child in found]
 
     def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
@@ -278,6 +303,15 @@ class PostgresBackend(Backend):
 
     async def spoil_limit(self, key: str, running: int) -> None:
         await self.execute("UPDATE tidewheel.limit_key SET running = $2 WHERE key = $1", key, running)
+
+    async def spoil_waits(self, job_id: UUID, waits: int) -> None:
+        await self.execute("UPDATE tidewheel.job SET waits = $2 WHERE id = $1", job_id, waits)
+
+    async def forget_children(self, job_id: UUID) -> None:
+        await self.execute("UPDATE tidewheel.job SET awaited = false WHERE id = $1", job_id)
+
+    async def edges(self) -> list[tuple[UUID, UUID]]:
+        return [(row[0], row[1]) for row in await self.execute(_EDGES)]
 
     async def hold_claims(self) -> Held:
         await self.execute(

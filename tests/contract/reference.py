@@ -39,6 +39,8 @@ class ModelJob:
     attempts: int = 0
     worker: UUID | None = None
     cancelling: bool = False
+    parents: set[UUID] = field(default_factory=set)
+    """Those that it waits for, while it is blocked."""
 
     @property
     def active(self) -> bool:
@@ -90,7 +92,11 @@ class Reference:
         holder = self._holder(spec.tenant, spec.unique_key)
         if holder is not None:
             self._end_waiting(holder, Cause.CANCELLED)
-        self.jobs[job_id] = ModelJob(job_id, spec, self.now + (spec.delay or timedelta(0)), spec.start_by)
+        self.jobs[job_id] = job = ModelJob(job_id, spec, self.now + (spec.delay or timedelta(0)), spec.start_by)
+        if spec.after:
+            job.state, job.parents = State.BLOCKED, set(spec.after)
+            for parent in spec.after:
+                self._tell(self.jobs[parent])
         if spec.idempotency_key is not None:
             self.keys[spec.tenant, spec.idempotency_key] = (spec, job_id)
 
@@ -201,7 +207,22 @@ class Reference:
         job.attempts += cause in LEAVE_AN_ATTEMPT or not job.active
         if job.active:
             job.run_at = self.now + delay
+        self._tell(job)
         return cause
+
+    def _tell(self, parent: ModelJob) -> None:
+        """Tell the children of a job that has ended."""
+        if parent.active:
+            return
+        for child in self.jobs.values():
+            if child.state is not State.BLOCKED or parent.id not in child.parents:
+                continue
+            if parent.state is State.SUCCEEDED or child.spec.on_parent_failure == "run":
+                child.parents.remove(parent.id)
+                if not child.parents:
+                    child.state, child.run_at = move(child.state, Cause.PARENTS_ENDED), max(child.run_at, self.now)
+            elif child.spec.on_parent_failure == "skip":
+                self._end_waiting(child, Cause.PARENT_FAILED)
 
     # Workers
 
@@ -242,11 +263,13 @@ class Reference:
 
     def _end_all(self, jobs: list[ModelJob], cause: Cause) -> int:
         for job in jobs:
-            self._end_waiting(job, cause)
+            job.state = move(job.state, cause)
+        for job in jobs:
+            self._tell(job)
         return len(jobs)
 
     def _end_waiting(self, job: ModelJob, cause: Cause) -> None:
-        job.state = move(job.state, cause)
+        self._end_all([job], cause)
 
     # What the store is free to decide about limits, and the comparison
 
@@ -265,6 +288,8 @@ class Reference:
             assert shown.waits_for in job.spec.limit_keys
             assert (job.spec.tenant, shown.waits_for) in self.limits, "it waits for a limit that is not there"
         assert shown.state is job.state
+        assert shown.waiting_for == (len(job.parents) if job.state is State.BLOCKED else 0)
+        assert set(shown.after) == set(job.spec.after)
         assert shown.token == job.token or (shown.token > job.token and shown.state is not State.RUNNING)
         job.token = shown.token
         seen = (shown.failures, shown.losses, shown.cancelling, shown.run_at, shown.start_by)

@@ -170,10 +170,10 @@ async def test_a_job_that_returns_to_the_queue_is_found_though_marks_have_passed
 async def test_an_empty_answer_says_when_to_look_again(backend: Backend, store: Store, worker: Worker) -> None:
     now = backend.clock.now()
     await store.submit([a_job(delay=HOUR), a_job(delay=MINUTE), a_job("other", delay=2 * MINUTE)])
-    assert await store.claim(a_claim(worker.id)) == Claimed([], now + MINUTE)
+    assert await store.claim(a_claim(worker.id)) == Claimed([], now + MINUTE, now)
     await backend.clock.advance(MINUTE)
     assert len(await claim(store, worker)) == 1
-    assert await store.claim(a_claim(worker.id)) == Claimed([], now + 2 * MINUTE)
+    assert await store.claim(a_claim(worker.id)) == Claimed([], now + 2 * MINUTE, now + MINUTE)
 
 
 async def test_a_retry_counts_for_when_to_look_again(backend: Backend, store: Store, worker: Worker) -> None:
@@ -183,8 +183,8 @@ async def test_a_retry_counts_for_when_to_look_again(backend: Backend, store: St
     assert (await store.claim(a_claim(worker.id))).next_due == backend.clock.now() + MINUTE
 
 
-async def test_there_is_nothing_to_look_for_in_an_empty_store(store: Store, worker: Worker) -> None:
-    assert await store.claim(a_claim(worker.id)) == Claimed([], None)
+async def test_there_is_nothing_to_look_for_in_an_empty_store(backend: Backend, store: Store, worker: Worker) -> None:
+    assert await store.claim(a_claim(worker.id)) == Claimed([], None, backend.clock.now())
 
 
 async def test_when_to_look_again_leaves_out_what_the_worker_does_not_serve(
@@ -192,7 +192,7 @@ async def test_when_to_look_again_leaves_out_what_the_worker_does_not_serve(
 ) -> None:
     await store.submit([a_job("unknown", delay=SECOND), a_job(queue="other", delay=SECOND), a_job("mine", delay=HOUR)])
     answer = await store.claim(a_claim(worker.id, kinds=frozenset({"mine"})))
-    assert answer == Claimed([], backend.clock.now() + HOUR)
+    assert answer == Claimed([], backend.clock.now() + HOUR, backend.clock.now())
 
 
 async def test_an_unknown_worker_gets_nothing(store: Store, worker: Worker) -> None:

@@ -59,3 +59,12 @@ async def test_what_does_not_fit_does_not_wake_anybody(backend: Backend, store: 
     await submit(store, delay=HOUR)
     answer = await store.claim(a_claim(worker.id, free={"cpu": 1000}))
     assert answer.next_due == backend.clock.now() + HOUR
+
+
+async def test_a_run_tells_what_it_needs(store: Store, worker: Worker) -> None:
+    needs = needing({"cpu": 1000}, zone="a")
+    await submit(store, needs=needs)
+    await submit(store)
+    runs = await claim(store, worker, free={"cpu": 2000}, labels={"zone": "a"})
+    assert [run.needs for run in runs] == [needs, needing()]
+    assert [run.needs for run in await store.owned(worker.id)] == [needs, needing()]

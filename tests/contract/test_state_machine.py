@@ -33,13 +33,13 @@ from tidewheel.store.base import Store
 
 T = TypeVar("T")
 LONG = bool(os.environ.get("TIDE_LONG"))
-EXAMPLES, STEPS = (1_000, 80) if LONG else (60, 40)
+EXAMPLES, STEPS = (1_000, 80) if LONG else (80, 40)
 
 EVENTS = (
     *("claimed", "lease lost", "reaped", "lost", "redriven", "expired", "dropped", "cancelling", "held", "followed"),
     *("KeyReused", "AlreadyActive", "known key", Verdict.ACCEPTED, Verdict.REPEATED, Verdict.STALE),
 )
-STATES = tuple(state for state in State if state not in (State.BLOCKED, State.SKIPPED))
+STATES = tuple(State)
 """What must have been met at least once in a whole run."""
 
 TENANTS = st.sampled_from(["a", "a", "b"])
@@ -49,6 +49,7 @@ PICK = st.integers(0, 30)
 CAUSES = st.sampled_from([Cause.RETURNED, Cause.RETURNED, *sorted(REPORTABLE)])
 DELAYS = st.sampled_from([0, 0, 0, 2, 30]).map(lambda seconds: seconds * SECOND)
 STEPS_OF_TIME = st.sampled_from([1, 1, 3, 11, 61]).map(lambda seconds: seconds * SECOND)
+POLICIES = st.sampled_from(["skip", "skip", "run", "hold"])
 MILLISECOND = timedelta(milliseconds=1)
 HALF = timedelta(microseconds=500)  # deadlines never fall on an instant that the clock stops at
 
@@ -114,6 +115,12 @@ class StoreMachine(RuleBasedStateMachine):
         for answer in answers:
             self.reference.submit(spec, answer.job_id)
         self.advance(MILLISECOND)
+
+    @rule(which=WHICH, kind=KINDS, picks=st.sets(PICK, min_size=1, max_size=3), policy=POLICIES, delay=DELAYS)
+    def submit_after_others(self, which: int, kind: str, picks: set[int], policy: str, delay: timedelta) -> None:
+        ours = [job.id for job in self.reference.jobs.values() if job.spec.tenant == "a"]
+        parents = tuple({ours[-1 - pick % len(ours)] for pick in picks})  # the latest are seldom done
+        self._submit(self.stores[which], a_job(kind, tenant="a", after=parents, on_parent_failure=policy, delay=delay))
 
     def _submit(self, store: Store, spec: JobSpec) -> None:
         expected = self.reference.expect_submit(spec)
@@ -318,6 +325,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(which=WHICH)
     def repair_limits(self, which: int) -> None:
         assert self.do(self.stores[which].repair_limits()) == 0
+
+    @rule(which=WHICH)
+    def recheck_blocked(self, which: int) -> None:
+        """Everything was told in the transaction of the end, so there is nothing left to do."""
+        assert self.do(self.stores[which].unblock()) == 0
+        assert self.do(self.stores[which].recheck_blocked()) == 0
 
     @rule(which=WHICH)
     def expire(self, which: int) -> None:

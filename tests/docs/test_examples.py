@@ -49,3 +49,9 @@ def test_the_example_of_triggers_runs(tmp_path: Path) -> None:
 def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
     ((name, program),) = programs("README.md")
     assert "succeeded" in run(tmp_path, name, program)
+
+
+def test_the_program_about_blobs_runs(tmp_path: Path) -> None:
+    ((name, program),) = programs("docs/how-to/store-results.md")
+    location = "blob:outputs/00000000-0000-0000-0000-000000000001/1/result.json"
+    assert sorted(run(tmp_path, name, program).splitlines()) == ["0", f"{location} b'{{\"rows\": 3}}'", "hello"]

@@ -41,6 +41,18 @@ async def test_the_chores_keep_the_promises(store: Store, clock: FakeClock) -> N
     assert (await store.get(late.job_id)).state is State.EXPIRED
 
 
+async def test_the_chores_tell_all_children_of_a_parent_in_one_turn(store: Store, clock: FakeClock) -> None:
+    """Only the first thousand were told when it ended."""
+    (parent,) = await store.submit([a_job()])
+    await store.submit([a_job(after=(parent.job_id,))] * 3_500)
+    await store.cancel(parent.job_id)
+    done = await do_all(store, clock)
+    assert done["unblocking"] >= 2_500
+    assert done["blocked"] == 0
+    counted = {row.state: row.jobs for row in (await store.counts()).rows}
+    assert counted == {State.CANCELLED: 1, State.SKIPPED: 3_500}
+
+
 async def test_finished_jobs_are_kept_for_a_week_and_others_for_a_month(store: Store, clock: FakeClock) -> None:
     worker = await store.register(a_worker(ttl=timedelta(hours=1)))
     (done,) = await store.submit([a_job()])

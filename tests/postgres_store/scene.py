@@ -32,6 +32,8 @@ class Scene(NamedTuple):
     ended: Sequence[Run]
     queued: Sequence[UUID]
     cancelled: UUID
+    parent: UUID = FIRST
+    children: Sequence[UUID] = [FIRST]
 
     @classmethod
     async def make(cls, store: Store, connection: Raw) -> "Scene":
@@ -39,6 +41,7 @@ class Scene(NamedTuple):
         await _limited(store, worker.id)
         await _overdue(store, connection)
         await _gated(store)
+        family = await _family(store)
         await store.submit(some_jobs(60, "rare", tenant="small"))
         await store.submit(some_jobs(1, "unique", unique_key="u"))
         (unique,) = await store.submit(some_jobs(1, "unique", unique_key="v"))
@@ -54,7 +57,7 @@ class Scene(NamedTuple):
         keyed = await connection.fetchval("SELECT id FROM tidewheel.lane WHERE keyed")
         mark = await connection.fetchval("SELECT min(run_at) FROM tidewheel.job WHERE id = ANY ($1)", queued)
         small = await connection.fetchval("SELECT id FROM tidewheel.tenant WHERE name = 'small'")
-        return cls(mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id)
+        return cls(mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id, *family)
 
 
 async def _limited(store: Store, worker_id: UUID) -> None:
@@ -73,6 +76,12 @@ async def _overdue(store: Store, connection: Raw) -> None:
 async def _gated(store: Store) -> None:
     await store.submit(some_jobs(20, "gated"))
     await store.close_gate(GateSpec(mode=GateMode.DROP, kind="gated"))
+
+
+async def _family(store: Store) -> tuple[UUID, list[UUID]]:
+    (parent,) = await store.submit(some_jobs(1, "family"))
+    children = await store.submit(some_jobs(BATCH, "family", after=(parent.job_id,)))
+    return parent.job_id, [child.job_id for child in children]
 
 
 class Hot(NamedTuple):
@@ -108,12 +117,16 @@ def _pairs(lane: int, floor: datetime) -> list[Any]:
 
 def _specs(scene: Scene) -> list[Any]:
     ids = [uuid4() for _ in range(BATCH)]
-    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 9]
+    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11]
 
 
 def _endings(scene: Scene) -> list[Any]:
     n = len(scene.runs)
-    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 4]
+    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 5]
+
+
+def _edges(scene: Scene) -> list[Any]:
+    return [[scene.parent] * len(scene.children), scene.children]
 
 
 def _page(own: Sequence[Any]) -> list[Any]:
@@ -134,7 +147,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),
     # settling
     "finish_returned": _hot(
-        "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 3], 2 * BATCH
+        "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 4], 2 * BATCH
     ),
     "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
     "finish": _hot("job_pkey, Tid Scan", _endings, 2 * BATCH),
@@ -143,12 +156,17 @@ HOT: Final[Mapping[str, Hot]] = {
     ),
     "add_attempts": _hot(
         "job_pkey",
-        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None))],
+        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None, None))],
         BATCH,
     ),
     "find_ended": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), [time_of(run.job_id) for run in s.runs]],
+        BATCH,
+    ),
+    "note_runs": _hot(
+        "job_pkey",
+        lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * len(s.runs) for x in (0.5, "m", "{}", False))],
         BATCH,
     ),
     # submitting and steering
@@ -157,19 +175,38 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
     "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None], 0),
+    # dependencies
+    "lock_parents": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
+    "await_active": _hot("job_pkey, Tid Scan", lambda s: [_ids(s.runs)], 2 * BATCH),
+    "open_edges": _hot("", lambda s: [[s.parent], [FIRST], 1000], 0),
+    "doomed_edges": _hot("job_pkey", lambda s: [*_edges(s), 1000], BATCH),
+    "lock_children": _hot("job_pkey", lambda s: [s.children], BATCH),
+    "tell_edges": _hot("", _edges, 0),
+    "count_down": _hot("job_pkey, Tid Scan", lambda s: [s.children, [1] * len(s.children)], 2 * BATCH),
+    "blocked_jobs": _hot("job_blocked", lambda _: [1, -1, FIRST, 1000], BATCH),
+    "edges_of_blocked": _hot("job_pkey", lambda s: [s.children], BATCH),
+    "set_waits": _hot("job_pkey, Tid Scan", lambda s: [s.children, [2] * len(s.children)], 2 * BATCH),
+    "parents_page": _hot("", lambda s: [s.children[0] if s.children else FIRST, FIRST, 50], 0),
+    "children_page": _hot("", lambda s: [s.parent, FIRST, 50], 0),
+    "relatives": _hot("job_pkey", lambda s: [s.children, [time_of(child) for child in s.children]], BATCH),
+    "retire_edges": _hot("job_pkey", lambda s: [s.children], BATCH),
     # workers and upkeep
     "beat": _hot("", lambda s: [[s.worker]], 0),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
-    "lock_dropped": _hot("job_due, job_limited", lambda _: [1000], 20),
+    "lock_dropped": _hot("job_due, job_limited, job_blocked", lambda _: [1000], 20),
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "get_finished": _hot("", lambda s: [_one(s.ended), None, time_of(_one(s.ended))], 0),
+    "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
+    "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),
     "list_tenant": _hot("job_tenant", lambda s: _page([s.small_tenant]), 60),
 }
 """Every statement that names a job on the way of its life."""
 
-LOOK_AT_MUCH: Final = frozenset({"take_census", "recount_limits", "retire_keys", "edge_all", "edge_tenant"})
+LOOK_AT_MUCH: Final = frozenset(
+    {"take_census", "recount_limits", "retire_keys", "retire_notes", "edge_all", "edge_tenant"}
+)
 """Chores that count or clear up from time to time, and the end of a page that was not filled."""

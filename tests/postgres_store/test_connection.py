@@ -21,7 +21,10 @@ from tests.postgres_store.tools import Connect, opened, soon, until
 from tidewheel.errors import OutcomeUnknown, StoreFull, TideError, Unavailable
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import JobSpec
-from tidewheel.model.outcome import Verdict
+from tidewheel.model.log import LogLine
+from tidewheel.model.note import RunNote
+from tidewheel.model.outcome import Usage, Verdict
+from tidewheel.model.priority import Priority
 from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
@@ -374,9 +377,19 @@ async def _everything_once(backend: PostgresBackend, store: Store) -> None:
     await store.cancel(runs[0].job_id)
     (beat,) = await store.beat([worker.id])
     assert [job_id for job_id, _ in beat.cancelling] == [runs[0].job_id]
+    assert len(await store.stopping([worker.id])) == 1
+    assert (await store.claim(a_claim(worker.id, at_least=Priority.HIGH))).runs == []
+    await store.note(worker.id, [RunNote(job_id=runs[1].job_id, token=runs[1].token, progress=0.5, checkpoint="1")])
+    line = LogLine(job_id=runs[1].job_id, token=runs[1].token, number=0, at=backend.clock.now(), stream="log", text="")
+    await store.append_logs([line])
+    assert await store.logs(runs[1].job_id) == [line]
+    assert await store.checkpoint_of(runs[1].job_id) == "1"
+    assert (await store.get(runs[1].job_id)).progress == 0.5
     causes = (Cause.STOPPED, Cause.FAILED, Cause.GAVE_UP, Cause.CRASHED, Cause.SNOOZED, *[Cause.RETURNED] * 3)
-    outcomes = [outcome_of(run, cause) for run, cause in zip(runs, causes, strict=True)]
-    assert set(await store.settle(worker.id, outcomes)) == {Verdict.ACCEPTED}
+    outcomes = [outcome_of(run, cause, usage=Usage()) for run, cause in zip(runs, causes, strict=True)]
+    async with store.listen() as bell:
+        assert set(await store.settle(worker.id, outcomes)) == {Verdict.ACCEPTED}
+        assert await soon(bell.wait(HOUR.total_seconds()))
     assert await store.redrive([runs[2].job_id]) == [runs[2].job_id]
     gate = await store.close_gate(GateSpec(mode=GateMode.DROP, kind="gated"))
     assert await store.drop_gated() == 1

@@ -19,6 +19,7 @@ from tests.postgres_store.plans import Prepared
 from tests.postgres_store.tools import Connect, Raw
 from tidewheel.clock import SystemClock
 from tidewheel.model.outcome import Verdict
+from tidewheel.model.priority import Priority
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
@@ -50,7 +51,7 @@ async def _late(
     lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
     await connection.execute("BEGIN")
     job_id = uuid4()
-    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 9)
+    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 11)
     yield connection, job_id
 
 
@@ -339,3 +340,42 @@ async def _touched(backend: PostgresBackend, store: Store, worker: Worker, conne
         await prepared.explain("take", [worker.id, *pairs, *floors, [10] * len(marks)]),
     ]
     return [plan.buffers for plan in plans]
+
+
+async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_the_others(
+    backend: PostgresBackend, store: Store, worker: Worker, connect: Connect
+) -> None:
+    """A submit of low priority that commits late is found as soon as ever, while urgent claims go on beside it."""
+    async with _late(backend, store, connect, priority=Priority.LOW) as (connection, _):
+        await connection.execute("ROLLBACK")
+        await connection.execute("BEGIN")
+        lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
+        late = uuid4()
+        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 9)
+        for _ in range(60):
+            await store.submit(some_jobs(2, priority=Priority.LOW))
+            await drain(store, worker)
+            before = _ordinary_memory(store, worker)
+            kept = dict(before.marks), before.turns, list(before.plan), before.swept, before.next_due
+            await submit(store, priority=Priority.HIGH)
+            assert len(await claim(store, worker, at_least=Priority.HIGH)) == 1
+            assert (dict(before.marks), before.turns, list(before.plan), before.swept, before.next_due) == kept
+            await backend.clock.advance(STEP)
+            await claim(store, worker, at_least=Priority.MEDIUM)  # is the first to sweep
+            ((floors,),) = await backend.execute("SELECT floors FROM tidewheel.lane")
+            assert len(floors) == 3
+        assert min(floors) > START, "they are published all the same"
+        await connection.execute("COMMIT")
+        began = backend.clock.now()
+        found: list[UUID] = []
+        while late not in found:
+            assert backend.clock.now() - began <= WITHIN
+            await claim(store, worker, at_least=Priority.MEDIUM)
+            found = in_order(await claim(store, worker))
+            await backend.clock.advance(STEP)
+
+
+def _ordinary_memory(store: Store, worker: Worker) -> Memory:
+    assert isinstance(store, PostgresStore)
+    (memory,) = [memory for scope, memory in store._memories[worker.id].items() if scope[-1] is None]
+    return memory

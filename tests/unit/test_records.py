@@ -9,7 +9,7 @@ import pytest
 from tidewheel.model.outcome import Failure
 from tidewheel.store.records import Dialect, JobRow, attempt_of, failure_text, job_of
 
-DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple)
+DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple, ids=tuple)
 UNREADABLE = ["1e999", '"\\ud800"', "[" * 3000 + "]" * 3000, "no json", ""]
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -31,7 +31,13 @@ def test_json_that_cannot_be_read_is_shown_as_text(field: str, text: str) -> Non
 def test_an_error_that_cannot_be_read_is_shown_as_text(text: str) -> None:
     shown = Failure(reason="unreadable", message=text)
     assert job_of(_row(error=text), DIALECT).error == shown
-    assert attempt_of((UUID(int=1), 1, None, None, AT, "failed", text), DIALECT).error == shown
+    assert attempt_of((UUID(int=1), 1, None, None, AT, "failed", text, None), DIALECT).error == shown
+
+
+@pytest.mark.parametrize("text", [*UNREADABLE, '{"cpu_seconds":"x"}'])
+def test_figures_that_cannot_be_read_are_left_out(text: str) -> None:
+    assert job_of(_row(usage=text), DIALECT).usage is None
+    assert attempt_of((UUID(int=1), 1, None, None, AT, "failed", None, text), DIALECT).usage is None
 
 
 def test_what_can_be_read_is_read() -> None:

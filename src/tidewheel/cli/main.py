@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import store, up
+from tidewheel.cli import store, submit, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
@@ -14,6 +14,8 @@ app = typer.Typer(
 )
 app.add_typer(store.app, name="store")
 app.command("up")(up.up)
+app.command("worker")(worker.worker)
+app.command("submit")(submit.submit)
 
 
 def _show_version(wanted: bool) -> None:
@@ -39,3 +41,7 @@ def main() -> None:
     except TideError as error:
         typer.echo(f"tide: {error}", err=True)
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,6 +20,10 @@ KEEP: Final[Mapping[State, timedelta]] = {
 """How long finished jobs are kept, from the first day on."""
 
 
+MOST_PIECES: Final = 50
+"""How many pieces are unblocked one after the other before the chore lets its duty be renewed."""
+
+
 class Chore(NamedTuple):
     """One thing that is done again and again."""
 
@@ -36,10 +40,21 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         await store.take_census()
         return 0  # nothing that anyone would want to read of
 
+    async def unblock() -> int:
+        told = 0
+        for _ in range(MOST_PIECES):
+            piece = await store.unblock()
+            told += piece
+            if not piece:
+                break
+        return told
+
     return [
         Chore("reaper", timedelta(seconds=1), Reaper(store, clock).run_once),
         Chore("expiry", timedelta(milliseconds=500), store.expire),
         Chore("dropping", timedelta(seconds=1), store.drop_gated),
+        Chore("unblocking", timedelta(milliseconds=500), unblock),
+        Chore("blocked", timedelta(seconds=30), store.recheck_blocked),
         Chore("census", timedelta(seconds=10), census),
         Chore("limits", timedelta(seconds=30), store.repair_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),

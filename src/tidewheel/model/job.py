@@ -7,9 +7,10 @@ from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.outcome import Failure
+from tidewheel.model.dependency import OnParentFailure
+from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import Needs
+from tidewheel.model.resources import NO_NEEDS, Needs
 from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.states import State
 
@@ -50,6 +51,12 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     unique_key: str | None = None
     unique: Unique = "reject"
     schedule_id: UUID | None = None
+    id: UUID | None = None
+    """Given by those who let another job of the same batch wait for this one; else the store makes it."""
+    after: tuple[UUID, ...] = ()
+    """The parents: jobs that must have ended before this one runs."""
+    on_parent_failure: OnParentFailure = "skip"
+    """What to do if a parent ends without success: never run, run all the same, or wait until it is redriven."""
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -82,6 +89,7 @@ class Run(msgspec.Struct, frozen=True):
     failures: int
     losses: int
     cancelling: bool = False
+    needs: Needs = NO_NEEDS
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -90,6 +98,8 @@ class Claimed(msgspec.Struct, frozen=True):
     runs: list[Run]
     next_due: datetime | None = None
     """The earliest instant at which a waiting job of these lanes becomes due, as far as is known."""
+    now: datetime | None = None
+    """The store's time at the claim: until `next_due` it is `next_due - now`, whatever another clock says."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -112,6 +122,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     idempotency_key: str | None = None
     schedule_id: UUID | None = None
     recurrence: str | None = None
+    after: tuple[UUID, ...] = ()
+    """Its parents by their ids, the first thousand of them."""
+    on_parent_failure: OnParentFailure | None = None
+    """None if it has no parents."""
 
     state: State
     cancelling: bool = False
@@ -119,6 +133,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the gate of its lane says: `open`, `hold` or `drop`."""
     waits_for: str | None = None
     """The limit key without room, while `limited`."""
+    waiting_for: int = 0
+    """How many parents it waits for, while `blocked`."""
     token: int
     failures: int
     losses: int
@@ -137,6 +153,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     result: Any = None
     result_location: str | None = None
     error: Failure | None = None
+    usage: Usage | None = None
+    """What the run used that finished the job."""
+    progress: float | None = None
+    """From 0 to 1, as the last run told; None if it did not."""
+    progress_message: str = ""
+    paused: bool = False
+    """Whether it runs and is paused."""
 
     @property
     def recurring(self) -> bool:
@@ -154,3 +177,4 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended_at: datetime
     cause: str
     error: Failure | None = None
+    usage: Usage | None = None

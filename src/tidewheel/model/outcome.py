@@ -11,7 +11,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import MAX_JSON_DEPTH, check_json_text, clean_text
-from tidewheel.model.states import Cause, end_of_run
+from tidewheel.model.states import Cause, State, end_of_run, move
 
 NO_DELAY = timedelta(0)
 MAX_LOSSES = 3
@@ -30,6 +30,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     message: str = ""
     detail: str | None = None
     """For example a traceback."""
+    exit_code: int | None = None
+    """Of a command."""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,6 +56,7 @@ class Outcome(msgspec.Struct, frozen=True):
     """How long to wait before the next try, if there is one."""
     started_at: datetime | None = None
     """When the body began; None stands for the time of the claim."""
+    usage: Usage | None = None
 
 
 REPORTABLE = frozenset(
@@ -87,6 +90,8 @@ _PLAIN = MAX_RESULT_BYTES // 4
 """No character takes more than four bytes."""
 _decode = msgspec.json.Decoder().decode
 _huge = re.compile(r"[0-9]{19}").search
+GIVEN_BACK = frozenset(cause for cause in REPORTABLE if move(State.RUNNING, cause) is State.QUEUED)
+"""What a worker may say of a run after which its job waits again, if it was not asked to stop."""
 LOSSES = (Cause.CRASHED, Cause.LOST)
 """Abnormal ends, which count apart from failures."""
 ATTEMPTS = (Cause.FAILED, *LOSSES)

@@ -19,6 +19,8 @@ from tidewheel.model.checks import (
     check_name,
     check_text,
 )
+from tidewheel.model.dependency import REFERENCE, check_after, check_own_id, find_cycle, find_references
+from tidewheel.model.ids import time_of
 from tidewheel.model.job import JobSpec, Options
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import check_needs, needs_text
@@ -27,6 +29,8 @@ from tidewheel.model.retry import check_retry
 MAX_ARGS_BYTES = 256 * 1024
 MAX_LIMIT_KEYS = 8
 MAX_TIMEOUT = timedelta(days=7)
+MAX_ID_SKEW = timedelta(hours=12)
+"""How far an id that is given may be from the present: what is stored is looked for by the time in its id."""
 
 _DEFAULTS = Options()
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -60,6 +64,9 @@ class Prepared(msgspec.Struct, frozen=True):
     unique_key: str | None
     unique: str
     schedule_id: UUID | None
+    id: UUID | None = None
+    after: tuple[UUID, ...] = ()
+    on_parent_failure: str = "skip"
 
 
 def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
@@ -67,6 +74,7 @@ def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
     lane = _lane(spec)
     labels = check_labels("labels", spec.labels) if spec.labels else None
     args = check_json("args", _object(spec.args), max_bytes=max_args_bytes)
+    _check_relations(spec, args)
     return Prepared(
         lane,
         parse_priority(spec.priority).value,
@@ -80,6 +88,9 @@ def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
         _key("unique_key", spec.unique_key),
         _unique(spec.unique),
         spec.schedule_id,
+        spec.id,
+        tuple(spec.after),
+        spec.on_parent_failure,
     )
 
 
@@ -93,12 +104,52 @@ def prepare_all(specs: Sequence[JobSpec], *, max_args_bytes: int = MAX_ARGS_BYTE
             if len(specs) == 1:
                 raise
             raise Invalid(f"specs[{position}].{error.field}", error.why) from error
+    if any(job.id is not None for job in jobs):
+        _check_given_ids(jobs)
     return jobs
+
+
+def check_ages(jobs: Sequence[Prepared], now: datetime) -> None:
+    """Refuse given ids that were not made about now."""
+    for position, job in enumerate(jobs):
+        if job.id is not None and abs(time_of(job.id) - now) > MAX_ID_SKEW:
+            why = f"must have been made within 12 hours of now, not at {time_of(job.id).isoformat()}"
+            raise Invalid(field_of("id", position, len(jobs)), why)
+
+
+def field_of(field: str, position: int, count: int) -> str:
+    """Name a field of one of several specs."""
+    return field if count == 1 else f"specs[{position}].{field}"
 
 
 def fingerprint(spec: JobSpec) -> bytes:
     """Return a digest of all that was asked for, so that a key that comes back with another request is noticed."""
     return hashlib.sha256(_encode(msgspec.to_builtins(spec))).digest()
+
+
+def _check_relations(spec: JobSpec, args: str) -> None:
+    if spec.id is not None:
+        check_own_id(spec.id)
+    if spec.after or spec.on_parent_failure != "skip":
+        check_after(spec.after, spec.on_parent_failure)
+    if REFERENCE in args:
+        strangers = set(find_references(msgspec.json.decode(args))).difference(spec.after)
+        if strangers:
+            raise Invalid("args", f"asks for the result of job {min(strangers)}, which is not in after")
+
+
+def _check_given_ids(jobs: Sequence[Prepared]) -> None:
+    """Refuse ids that are given twice, and jobs that would wait for one another for ever."""
+    seen: set[UUID] = set()
+    for position, job in enumerate(jobs):
+        if job.id is not None and job.id in seen:
+            raise Invalid(field_of("id", position, len(jobs)), "is given twice")
+        seen.update([job.id] if job.id is not None else [])
+    ring = find_cycle({job.id: job.after for job in jobs if job.id is not None})
+    if ring:
+        position = next(position for position, job in enumerate(jobs) if job.id == ring[0])
+        names = " → ".join(map(str, [*ring, ring[0]]))
+        raise Invalid(field_of("after", position, len(jobs)), f"these would wait for one another: {names}")
 
 
 def _lane(spec: JobSpec) -> LaneKey:

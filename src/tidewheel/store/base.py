@@ -13,22 +13,30 @@ hold throughout:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.dependency import Relative
 from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
+from tidewheel.model.log import LogLine
+from tidewheel.model.note import RunNote
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
+from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+from tidewheel.store.bell import Bell
 
 T = TypeVar("T")
+
+KEEP_LOGS: Final = timedelta(days=30)
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +51,13 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Resources not in use; None stands for no bound."""
     labels: Mapping[str, str] = {}
     """What jobs with needs may ask for by name and value."""
+    at_least: Priority | None = None
+    """Only jobs that are at least this urgent, however long others have waited; None stands for all."""
+
+    @property
+    def priorities(self) -> tuple[Priority, ...]:
+        """The priorities that may be claimed, most urgent first."""
+        return tuple(level for level in Priority if self.at_least is None or level <= self.at_least)
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +114,13 @@ class JobStore(Protocol):
         `reject` raises AlreadyActive, `keep` answers with that job, `replace` cancels it if it waits and raises
         AlreadyActive if it runs. Raises Invalid for the first bad spec, its field prefixed with the position
         (`specs[3].kind`) if there are several.
+
+        A job with parents (`after`) is `blocked` until the last of them has ended, and then `queued`, due now at the
+        earliest, in the transaction of that end. A parent that ends without success, now or before, is dealt with as
+        `on_parent_failure` says: `skip` makes the job `skipped` at once, with the reason, and so on to its own
+        children; `run` counts that as an end like any other; `hold` lets the job wait until the parent was redriven and
+        succeeds. Parents are jobs of the same tenant that are there, or jobs of the same batch that were given an `id`;
+        one that is neither is Invalid, and so is a ring of them. A given `id` that is taken raises IdTaken.
         """
         ...
 
@@ -117,6 +139,9 @@ class JobStore(Protocol):
         The job is `queued` and may run now (`due_at` stays what it was), with failures and losses at zero. Its token
         goes on rising, and its last attempt becomes an attempt of its record. A start deadline that has passed is
         removed. Jobs that are active, succeeded, unknown, or whose unique key is taken are left out of the answer.
+
+        A job with parents waits for them no more. Its own children that were skipped because of it stay skipped; those
+        that `hold` go on when it succeeds.
         """
         ...
 
@@ -166,7 +191,10 @@ class RunStore(Protocol):
         Eligible is a job that is `queued` and due, in a lane that is open, whose queue and kind the worker serves and
         whose needs fit what is free. Order as `model.order` says. Each run is `running` with a token higher than any
         before; two callers never get the same job. A job whose limit keys have no room becomes `limited` instead and
-        names the first full key. Raises LeaseLost if the worker is not alive or its lease has passed.
+        names the first full key. The answer tells the store's time and when the next job becomes due. Raises LeaseLost
+        if the worker is not alive or its lease has passed.
+
+        A claim with `at_least` leaves the less urgent as if it had not been: their turns and shares stay as they were.
         """
         ...
 
@@ -176,8 +204,9 @@ class RunStore(Protocol):
         Accepted only if the job is `running` with this token at this worker; then it moves by the transition table:
         finished jobs go to history, others return to the queue, due after `delay`. `failed` counts a failure,
         `crashed` a loss (the third quarantines the job), `snoozed` and `released` count nothing; each of the former two
-        leaves an attempt. Limit keys are given back and their first waiters released in the same transaction. An
-        outcome that the database refuses makes its own job dead and does not disturb the others.
+        leaves an attempt. Limit keys are given back and their first waiters released in the same transaction, and the
+        children of finished jobs are told, the first thousand at once and the others by `unblock`. An outcome that the
+        database refuses makes its own job dead and does not disturb the others.
         """
         ...
 
@@ -198,6 +227,13 @@ class WorkerStore(Protocol):
 
         Who is not in the answer is no longer alive for the store and must end its runs. A lease that has passed but was
         not reaped is renewed.
+        """
+        ...
+
+    async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
+        """Return the (worker, job, token) of the runs of these workers that were asked to stop, by job.
+
+        For whoever cannot wait for the next beat: it renews nothing, and asks nothing of the workers.
         """
         ...
 
@@ -223,6 +259,55 @@ class WorkerStore(Protocol):
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         """Return the workers, newest first; those that ended are kept for a day."""
+        ...
+
+
+class HintStore(Protocol):
+    """For whoever waits for work."""
+
+    def listen(self) -> AbstractAsyncContextManager[Bell]:
+        """Listen for hints: the bell rings soon after something happened that is worth a look, in any process.
+
+        That is: jobs that are due now or within a second were submitted, given back, released from a limit or redriven;
+        a gate was opened; or a running job was asked to stop. It may ring too often. Losing a ring costs time, never a
+        job: whoever listens must look now and then all the same, and more often while the bell is not `healthy`. It
+        rings once when hints can be relied on again. A bell belongs to one waiter.
+        """
+        ...
+
+
+class NoteStore(Protocol):
+    """For workers: what runs say of themselves while they go on."""
+
+    async def note(self, worker_id: UUID, notes: Sequence[RunNote]) -> None:
+        """Keep notes of runs, all that count or none.
+
+        A note counts if its job is `running` with its token at this worker; others change nothing, silently. What a
+        note leaves out stays as this run told it before; a new run begins with nothing but the checkpoint. Raises
+        Invalid for the first bad one (`notes[3].checkpoint`), before anything is written; messages are cleaned.
+        """
+        ...
+
+    async def checkpoint_of(self, job_id: UUID) -> str | None:
+        """Return the last checkpoint of a job as JSON text, whichever of its runs kept it; a redrive removes it."""
+        ...
+
+
+class LogStore(Protocol):
+    """For workers and readers: what runs wrote."""
+
+    async def append_logs(self, lines: Sequence[LogLine]) -> None:
+        """Store lines, all or none. A line that comes again, by (job, token, number), is harmless: the first counts.
+
+        Lines are not guarded: also a run that was lost may tell what it did. What cannot be stored in a text is
+        replaced. Raises Invalid for the first bad line (`lines[3].stream`).
+        """
+        ...
+
+    async def logs(
+        self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        """Return the lines of a job in the order of (token, number), beginning after `after`. Raises NotFound."""
         ...
 
 
@@ -276,6 +361,21 @@ class SearchStore(Protocol):
         """Return the attempts of a job, first to last, the final one included. Raises NotFound."""
         ...
 
+    async def parents_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        """Return the jobs that a job waits or waited for, by their ids, beginning after the id `after`.
+
+        Raises NotFound.
+        """
+        ...
+
+    async def children_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        """Return the jobs that wait or waited for a job, in the same way; for as long as they themselves are kept."""
+        ...
+
     async def counts(self, *, tenant: str | None = None) -> Counts:
         """Return numbers of jobs for each lane and state; cheap at any size, and at most as old as `as_of` says.
 
@@ -303,13 +403,25 @@ class UpkeepStore(Protocol):
         """End waiting jobs behind `drop` gates as `dropped`; return how many."""
         ...
 
+    async def unblock(self, *, limit: int = 1000) -> int:
+        """Tell more children of ended jobs that had too many to tell at once; return how many were told."""
+        ...
+
+    async def recheck_blocked(self, *, limit: int = 1000) -> int:
+        """Look whether a blocked job was forgotten by the end of a parent, and mend that; return how many were.
+
+        Each call looks at the next ones, and after the last begins again with the first.
+        """
+        ...
+
     async def take_census(self) -> None:
         """Count the active jobs for `counts`."""
         ...
 
-    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
+    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
         """Remove finished jobs, attempts, idempotency keys and ended workers that are older than `keep` says.
 
+        Lines of runs are kept for `logs`, notes of runs for a day after their job has ended and they were written.
         States not named are kept. PostgreSQL removes whole days (UTC), once all of the day is old enough. Returns how
         many jobs (SQLite) or day partitions (PostgreSQL) went.
         """
@@ -320,7 +432,19 @@ class UpkeepStore(Protocol):
         ...
 
 
-class Store(JobStore, JoinStore, RunStore, WorkerStore, FlowStore, SearchStore, UpkeepStore, Protocol):
+class Store(
+    JobStore,
+    JoinStore,
+    RunStore,
+    WorkerStore,
+    HintStore,
+    NoteStore,
+    LogStore,
+    FlowStore,
+    SearchStore,
+    UpkeepStore,
+    Protocol,
+):
     """A whole store, open. What it stores is described in `store/<dialect>/schema.sql`."""
 
     @property

@@ -1,20 +1,29 @@
 """Builds the records that readers see from rows; both stores select the same columns in the same order."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
+from typing import Any, Final, NamedTuple, cast
+from uuid import UUID
 
 import msgspec
 
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import clean_text
+from tidewheel.model.dependency import OnParentFailure
 from tidewheel.model.job import Attempt, Job, Options
-from tidewheel.model.outcome import Failure
+from tidewheel.model.log import LogLine
+from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import parse_needs_text
 from tidewheel.model.states import State
 
 _options = msgspec.json.Decoder(Options)
 _failure = msgspec.json.Decoder(Failure)
+_usage = msgspec.json.Decoder(Usage)
 _labels = msgspec.json.Decoder(dict[str, str])
 _json = msgspec.json.Decoder()
+MAX_LINES: Final = 10_000
+_MOST: Final = 2**63 - 1
 _UNREADABLE: Final = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
@@ -53,6 +62,10 @@ class JobRow(NamedTuple):
     result: str | None
     result_location: str | None
     error: str | None
+    usage: str | None
+    waits: int
+    on_parent_failure: str | None
+    parents: Any
 
 
 class Dialect(NamedTuple):
@@ -61,6 +74,7 @@ class Dialect(NamedTuple):
     uuid: Callable[[Any], Any]
     instant: Callable[[Any], Any]
     keys: Callable[[Any], tuple[str, ...]]
+    ids: Callable[[Any], tuple[UUID, ...]]
 
 
 def job_of(row: Sequence[Any], dialect: Dialect) -> Job:
@@ -96,7 +110,11 @@ def job_of(row: Sequence[Any], dialect: Dialect) -> Job:
         result=_value_of(values.result),
         result_location=values.result_location,
         error=failure_of(values.error),
+        usage=usage_of(values.usage),
         last_worker=_maybe(dialect.uuid, values.worker),
+        waiting_for=values.waits,
+        after=_maybe(dialect.ids, values.parents) or (),
+        on_parent_failure=cast("OnParentFailure | None", values.on_parent_failure),
         **_instants(values, dialect),
     )
 
@@ -136,9 +154,29 @@ def failure_text(failure: Failure | None) -> str | None:
     return None if failure is None else msgspec.json.encode(failure).decode()
 
 
+def usage_of(text: str | None) -> Usage | None:
+    """Build what a run used from its JSON text; what cannot be read is left out."""
+    try:
+        return None if text is None else _usage.decode(text)
+    except _UNREADABLE:
+        return None
+
+
+def usage_text(usage: Usage | None) -> str | None:
+    """Return the JSON text of what a run used. No outcome is refused for the sake of its figures."""
+    if usage is None:
+        return None
+    clean = Usage(
+        cpu_seconds=usage.cpu_seconds if isfinite(usage.cpu_seconds) else 0.0,
+        peak_rss_bytes=usage.peak_rss_bytes,
+        isolation=tuple(clean_text(layer, len(layer)) for layer in usage.isolation),
+    )
+    return msgspec.json.encode(clean).decode()
+
+
 def attempt_of(row: Sequence[Any], dialect: Dialect) -> Attempt:
-    """Build an attempt from (job_id, token, worker, started_at, ended_at, cause, error)."""
-    job_id, token, worker, started_at, ended_at, cause, error = row
+    """Build an attempt from (job_id, token, worker, started_at, ended_at, cause, error, usage)."""
+    job_id, token, worker, started_at, ended_at, cause, error, usage = row
     return Attempt(
         job_id=dialect.uuid(job_id),
         token=token,
@@ -147,7 +185,43 @@ def attempt_of(row: Sequence[Any], dialect: Dialect) -> Attempt:
         ended_at=dialect.instant(ended_at),
         cause=cause,
         error=failure_of(error),
+        usage=usage_of(usage),
     )
+
+
+def with_notes(jobs: Iterable[Job], rows: Iterable[Any], dialect: Dialect) -> list[Job]:
+    """Add what runs noted, as (job_id, token, progress, message, paused), to their jobs; an earlier run's not."""
+    notes = {(dialect.uuid(job_id), token): told for job_id, token, *told in rows}
+    return [_with_note(job, *notes[job.id, job.token]) if (job.id, job.token) in notes else job for job in jobs]
+
+
+def _with_note(job: Job, progress: float | None, message: str, paused: object) -> Job:
+    paused = job.state is State.RUNNING and bool(paused)
+    return msgspec.structs.replace(job, progress=progress, progress_message=message, paused=paused)
+
+
+def line_of(row: Sequence[Any], dialect: Dialect) -> LogLine:
+    """Build a line from (job_id, token, number, at, stream, level, text)."""
+    job_id, token, number, at, stream, level, text = row
+    return LogLine(
+        job_id=dialect.uuid(job_id),
+        token=token,
+        number=number,
+        at=dialect.instant(at),
+        stream=stream,
+        level=level,
+        text=text,
+    )
+
+
+def check_page(after: tuple[int, int] | None, limit: int) -> tuple[int, int]:
+    """Return where a page of lines begins (exclusive), as (token, number)."""
+    if not 1 <= limit <= MAX_LINES:
+        raise Invalid("limit", f"must be between 1 and {MAX_LINES}, not {limit}")
+    token, number = after or (-1, -1)
+    if not (-1 <= token <= _MOST and -1 <= number <= _MOST):
+        raise Invalid("after", f"must be the token and number of a line, not {(token, number)}")
+    return token, number
 
 
 def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:

@@ -17,7 +17,7 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.store.base import ClaimRequest, Counts, Store
 from tidewheel.tasks.binding import result_text
 from tidewheel.tasks.context import Context
-from tidewheel.tasks.judging import after_error, options_of
+from tidewheel.tasks.ending import ended_by, outcome_of
 
 TTL: Final = timedelta(hours=1)
 
@@ -102,7 +102,7 @@ async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any
         answer = desk.callers[run.kind].call(context, run.args)
         result = result_text(await answer if inspect.isawaitable(answer) else answer)
     except Exception as error:  # noqa: BLE001 - whatever a task raises is its outcome
-        return after_error(run, options_of(run).retry, error, rand=1.0)  # the longest wait: the same in every test
+        return outcome_of(run, ended_by(error), rand=1.0)  # the longest wait: the same in every test
     return Outcome(run.job_id, run.token, Cause.RETURNED, result=result, started_at=started_at)
 
 

@@ -1,16 +1,12 @@
 """What the host and its executors say to one another about one run."""
 
-import enum
-from collections.abc import Mapping
-from datetime import timedelta
-from pathlib import Path
 from typing import Literal, Protocol
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.outcome import Usage
 from tidewheel.tasks.definition import Isolation
+from tidewheel.tasks.ending import End, Ended
 
 Stream = Literal["stdout", "stderr"]
 
@@ -33,41 +29,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """How many bytes the whole tree of processes may use; None for no bound."""
     cpu: int | None = None
     """Thousandths of a core that were taken for it; None if it did not ask."""
-
-
-class End(enum.StrEnum):
-    """How a run ended, seen from outside."""
-
-    RETURNED = "returned"
-    RETRY = "retry"
-    """It asked for another attempt."""
-    FATAL = "fatal"
-    """It said, or it is plain, that another attempt cannot help."""
-    ERROR = "error"
-    """An exception, or a non-zero exit."""
-    SIGNAL = "signal"
-    """A signal that was not ours ended it."""
-    OOM = "oom"
-    TIMEOUT = "timeout"
-    STOPPED = "stopped"
-    """It was asked to stop, by a cancellation or a drain."""
-
-
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of an execution."""
-
-    end: End
-    result: str | None = None
-    """JSON text, of any length."""
-    message: str = ""
-    detail: str | None = None
-    """For example a traceback, or the exit code in words."""
-    exit_code: int | None = None
-    after: timedelta | None = None
-    """The wait that a RETRY asked for."""
-    usage: Usage = Usage()
-    files: Mapping[str, Path] = {}
-    """Output files by name, to be stored before `Execution.close`."""
 
 
 class Sink(Protocol):

@@ -15,14 +15,14 @@ from tidewheel.errors import Invalid, LeaseLost, Unavailable
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.limit import admit
 from tidewheel.model.order import Head, share_out
-from tidewheel.model.resources import Resources, parse_needs_text, take
+from tidewheel.model.priority import Priority
+from tidewheel.model.resources import NO_NEEDS, Resources, parse_needs_text, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import Lane, can_run
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.memory import (
     BEGINNING,
     LOOK_BACK,
-    PRIORITIES,
     SWEEP_EVERY,
     Mark,
     Memory,
@@ -42,6 +42,7 @@ LEAST_DEPTH: Final = 32
 """How far a peek sees at least: up to this many starts are planned exactly, beyond that by a guess."""
 PLAN_USE: Final = 10.0
 """Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
+_PRIORITIES: Final = tuple(Priority)
 SWEEP_SHARE: Final = 20
 """A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
 
@@ -136,7 +137,7 @@ class Claiming(Part):
         if await self._db.write(lambda connection: connection.fetchval(SQL["take_sweep"], scope)) is None:
             return False
         began = self._db.clock.monotonic()
-        pairs = [(lane, priority) for lane in able for priority in PRIORITIES]
+        pairs = [(lane, priority) for lane in able for priority in request.priorities]
         lanes, priorities = [lane for lane, _ in pairs], [priority for _, priority in pairs]
         rows = await self._db.read(lambda connection: connection.fetch(SQL["sweep"], lanes, priorities))
         took = timedelta(seconds=self._db.clock.monotonic() - began)
@@ -145,13 +146,17 @@ class Claiming(Part):
         firsts = {(row["lane"], row["priority"]): Mark(row["run_at"], row["id"]) for row in rows}
         edge = datetime.fromtimestamp(now - LOOK_BACK, UTC)
         floors = [min(firsts[pair].run_at, edge) if pair in firsts else edge for pair in pairs]
-        await self._db.write(lambda connection: connection.execute(SQL["publish_marks"], lanes, priorities, floors))
+        if request.at_least is None:  # marks are published for all priorities of a lane, or not at all
+            await self._db.write(lambda connection: connection.execute(SQL["publish_marks"], lanes, priorities, floors))
         return memory.fall_back(firsts)
 
     async def _peek(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float, int]:
         began = self._db.clock.monotonic()
         every: list[Pair] = [
-            (lane.id, priority) for lane in memory.lanes.values() if can_run(lane, request) for priority in PRIORITIES
+            (lane.id, priority)
+            for lane in memory.lanes.values()
+            if can_run(lane, request)
+            for priority in request.priorities
         ]
         whole = len(every) <= MANY_PAIRS or began >= memory.active_until
         pairs = every if whole else memory.active
@@ -187,16 +192,18 @@ class Claiming(Part):
             memory.advance(rows)
         if keyed:
 
-            async def take(connection: Connection) -> tuple[list[Any], list[Any]]:
+            async def take(connection: Connection) -> tuple[list[Any], list[Any], bool]:
                 picked = await _take(connection, request, memory, keyed, "pick_keyed")
-                return picked, await _admit(connection, request.worker_id, picked)
+                return picked, *await _admit(connection, request.worker_id, picked)
 
             try:
-                picked, admitted = await self._db.transaction(take)
+                picked, admitted, others_may_go = await self._db.transaction(take)
             except Unavailable:
                 if not rows:
                     raise
                 return rows, False
+            if others_may_go:
+                self._hints.send()
             memory.advance(picked)
             rows, seen = rows + admitted, seen + len(picked)
         if seen < sum(quotas.values()):
@@ -214,7 +221,8 @@ class Claiming(Part):
         rows.sort(key=_start_order)
         runs = [_run_of(row, memory.lanes) for row in rows]
         due = None if memory.next_due is None else datetime.fromtimestamp(memory.next_due, UTC)
-        return Claimed(runs, due)
+        now = rows[0]["started_at"] if rows else datetime.fromtimestamp(memory.now, UTC)
+        return Claimed(runs, due, now)
 
 
 async def _take(
@@ -232,8 +240,11 @@ async def _take(
     return rows
 
 
-async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> list[Any]:
-    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none."""
+async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> tuple[list[Any], bool]:
+    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none.
+
+    The flag tells whether waiters of other keys were let go instead of them.
+    """
     rows = sorted(picked, key=_start_order)
     candidates = [[(row["tenant"], key) for key in row["limit_keys"]] for row in rows]
     named = sorted({slot for slots in candidates for slot in slots})
@@ -248,14 +259,16 @@ async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> 
     started: list[Any] = await connection.fetch(
         SQL["start_picked"], worker_id, [rows[index]["id"] for index in admission.admitted]
     )
+    released: list[Any] = []
     if refused:
         ids = [rows[index]["id"] for index in refused]
         await connection.execute(SQL["make_limited"], ids, [key for _, key in refused.values()])
         await _turn_away(connection, [rows[index] for index in refused], set(refused.values()))
         # What a refused job left free under its other keys goes to whoever waits for these.
         others = {slot for index in refused for slot in candidates[index]} - set(refused.values())
-        await connection.fetch(SQL["release_waiters"], [slot[0] for slot in others], [slot[1] for slot in others])
-    return started
+        named = sorted(others)
+        released = await connection.fetch(SQL["release_waiters"], [n[0] for n in named], [n[1] for n in named])
+    return started, bool(released)
 
 
 async def _turn_away(connection: Connection, refused: list[Any], full: set[tuple[int, str]]) -> None:
@@ -268,7 +281,7 @@ async def _turn_away(connection: Connection, refused: list[Any], full: set[tuple
 
 def _scope(request: ClaimRequest) -> Scope:
     kinds = None if request.kinds is None else tuple(sorted(request.kinds))
-    return request.queues, kinds, tuple(sorted(request.labels.items()))
+    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least
 
 
 def _depth(limit: int, active: int) -> int:
@@ -337,7 +350,7 @@ def _run_of(row: Any, lanes: dict[int, Lane]) -> Run:
         lane.kind,
         lane.queue,
         lane.tenant_name,
-        PRIORITIES[priority],
+        _PRIORITIES[priority],
         args,
         labels,
         options,
@@ -348,4 +361,5 @@ def _run_of(row: Any, lanes: dict[int, Lane]) -> Run:
         failures,
         losses,
         cancelling,
+        lane.needs or NO_NEEDS,
     )

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
+    RawConnection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 else:
-    Connection = Any
+    Connection = RawConnection = Any
+Dial: TypeAlias = Callable[[], Awaitable[RawConnection]]
+"""Opens a connection of one's own."""
 Work: TypeAlias = Callable[[Connection], Awaitable[T]]
 
 SQL: Final = load("tidewheel.store.postgres")
@@ -49,13 +52,16 @@ _CUT_OFF = (
 )
 _REFUSED = (asyncpg.PostgresError, OSError)
 """What a server may answer to an attempt to connect: busy, no such database, wrong password, …"""
+LOST: Final = (*_CUT_OFF, *_REFUSED)
+"""What may become of a connection of one's own, or of the attempt to open it."""
 
 
 class Database:
     """Runs work on pooled connections."""
 
-    def __init__(self, pool: "asyncpg.Pool[Any]", clock: Clock) -> None:
+    def __init__(self, pool: "asyncpg.Pool[Any]", clock: Clock, dial: Dial) -> None:
         self._pool = pool
+        self.dial = dial
         self.clock = clock
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._ahead = 0.0
@@ -110,7 +116,7 @@ class Database:
     async def _connection(self) -> AsyncIterator[Connection]:
         try:
             connection = await self._pool.acquire()
-        except (*_CUT_OFF, *_REFUSED) as error:
+        except LOST as error:
             raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
         try:
             yield connection
@@ -158,6 +164,10 @@ async def connect(url: str, *, pool_size: int, clock: Clock | None = None) -> Da
         await pool.release(await pool.acquire())
     except (asyncpg.ClientConfigurationError, ValueError) as error:
         raise Invalid("database", str(error)) from error
-    except (*_CUT_OFF, *_REFUSED) as error:
+    except LOST as error:
         raise Unavailable(f"PostgreSQL cannot be reached: {str(error) or type(error).__name__}") from error
-    return Database(pool, clock or SystemClock())
+
+    async def dial() -> RawConnection:
+        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT)
+
+    return Database(pool, clock or SystemClock(), dial)

@@ -8,10 +8,12 @@ from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.outcome import ATTEMPTS, LOSSES, Failure, LossRule, Outcome, error_of, judge
+from tidewheel.model.dependency import AT_ONCE
+from tidewheel.model.outcome import ATTEMPTS, LOSSES, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.records import failure_text
+from tidewheel.store.postgres.releasing import EndedParent, note, tell
+from tidewheel.store.records import failure_text, usage_text
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -24,12 +26,14 @@ class Ending(msgspec.Struct, frozen=True):
     result_location: str | None = None
     error: Failure | None = None
     started_at: datetime | None = None
+    usage: Usage | None = None
 
     @classmethod
     def waiting(cls, job_id: UUID, cause: Cause, reason: str) -> "Ending":
         """Return the end of a job that nobody ran."""
         error = Failure(reason=cause.value, message=reason) if reason else None
-        return cls(job_id, move(State.QUEUED, cause), cause, error=error)
+        state = State.BLOCKED if cause is Cause.PARENT_FAILED else State.QUEUED
+        return cls(job_id, move(state, cause), cause, error=error)
 
 
 class LockedRun(msgspec.Struct, frozen=True):
@@ -46,25 +50,72 @@ class LockedRun(msgspec.Struct, frozen=True):
 
 JudgedRun = tuple[LockedRun, Outcome, Cause]
 COUNTED: Final = LossRule()
+_ROUNDS: Final = 3
+"""How often children are looked for in one transaction: those of the ended, those of the skipped, and once again."""
 
 
 async def finish(connection: Connection, believed: Iterable[State], endings: Sequence[Ending]) -> int:
     """Move jobs to history that are in one of the believed states; return how many were.
 
-    Those that were queued pass on the room under limits that they may have been let go for.
+    Those that were queued pass on the room under limits that they may have been let go for. Their children are told.
     """
+    rows, parents = await _move_to_history(connection, believed, endings)
+    await _release(connection, {(row["tenant"], key): 0 for row in rows for key in row["room"] or ()})
+    await tell_children(connection, parents)
+    return len(rows)
+
+
+async def tell_children(connection: Connection, parents: Mapping[UUID, EndedParent], limit: int = AT_ONCE) -> int:
+    """Tell children of ended jobs, and theirs if they are skipped; leave what is beyond the limit to the duty.
+
+    Returns how many edges were followed. Locks children, and so comes after all that locks limit keys.
+    """
+    todo, left, told = dict(parents), dict[UUID, EndedParent](), 0
+    for _ in range(_ROUNDS):
+        if not todo or told >= limit:
+            break
+        piece = await tell(connection, todo, limit - told)
+        told += piece.told
+        left |= piece.left
+        skips = [Ending.waiting(child, Cause.PARENT_FAILED, why) for child, why in piece.skipped.items()]
+        # One that got a child of its own since it was looked at is looked at again.
+        _, todo = await _move_to_history(connection, [State.BLOCKED], skips)
+    await note(connection, left | todo)
+    return told
+
+
+async def _move_to_history(
+    connection: Connection, believed: Iterable[State], endings: Sequence[Ending]
+) -> tuple[list[Any], dict[UUID, EndedParent]]:
+    """Return the rows that were moved, and those of them that others wait for."""
     if not endings:
-        return 0
+        return [], {}
     columns = zip(
         *(
-            (e.job_id, e.state, e.cause, e.result, e.result_location, failure_text(e.error), e.started_at)
+            (
+                e.job_id,
+                e.state,
+                e.cause,
+                e.result,
+                e.result_location,
+                failure_text(e.error),
+                e.started_at,
+                usage_text(e.usage),
+            )
             for e in endings
         ),
         strict=True,
     )
-    rows = await connection.fetch(SQL["finish"], list(believed), *map(list, columns))
-    await _release(connection, {(row["tenant"], key): 0 for row in rows for key in row["room"] or ()})
-    return len(rows)
+    rows: list[Any] = await connection.fetch(SQL["finish"], list(believed), *map(list, columns))
+    states = {ending.job_id: ending.state for ending in endings}
+    return rows, {row["id"]: EndedParent(states[row["id"]]) for row in rows if row["awaited"]}
+
+
+async def finish_runs(connection: Connection, endings: Sequence[Ending], runs: Sequence[LockedRun]) -> None:
+    """Move locked runs to history, give back what these and others that ended held, and tell the children."""
+    _, parents = await _move_to_history(connection, [State.RUNNING], endings)
+    await free_keys(connection, runs)
+    await tell_children(connection, parents)
 
 
 async def end_runs(
@@ -79,15 +130,15 @@ async def end_runs(
     back = [judged_run for judged_run in judged if move(State.RUNNING, judged_run[2]) not in FINAL]
     await _add_attempts(connection, worker_id, back)
     await _give_back(connection, back, rule)
-    await finish(connection, [State.RUNNING], [_ending(*judged_run) for judged_run in final])
-    await free_keys(connection, [run for run, _ in ends])
+    await finish_runs(connection, [_ending(*judged_run) for judged_run in final], [run for run, _ in ends])
     return Counter(cause for _, _, cause in judged)
 
 
 def _ending(run: LockedRun, outcome: Outcome, cause: Cause) -> Ending:
     error = error_of(cause, outcome.error, run.cancel_reason)
     state = move(State.RUNNING, cause)
-    return Ending(run.job_id, state, cause, outcome.result, outcome.result_location, error, outcome.started_at)
+    told = (outcome.result, outcome.result_location, error, outcome.started_at, outcome.usage)
+    return Ending(run.job_id, state, cause, *told)
 
 
 async def _give_back(connection: Connection, back: list[JudgedRun], rule: LossRule) -> None:
@@ -114,6 +165,7 @@ async def _add_attempts(connection: Connection, worker_id: UUID, back: list[Judg
         [outcome.started_at for _, outcome, _ in failed],
         [cause for _, _, cause in failed],
         [failure_text(outcome.error) for _, outcome, _ in failed],
+        [usage_text(outcome.usage) for _, outcome, _ in failed],
     )
 
 

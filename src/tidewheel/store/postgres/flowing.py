@@ -33,6 +33,7 @@ class Flowing(Part):
             await _flag_lanes(connection)
 
         await self._db.transaction(remove)
+        self._hints.send()
 
     async def gates(self) -> list[Gate]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["gates"]))
@@ -50,7 +51,9 @@ class Flowing(Part):
             rows = await connection.fetch(SQL["limits"], tenant)
             return next(Limit(*row) for row in rows if row["key"] == key)
 
-        return await self._db.transaction(put)
+        limit = await self._db.transaction(put)
+        self._hints.send()
+        return limit
 
     async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
         check_name("tenant", tenant)
@@ -62,22 +65,26 @@ class Flowing(Part):
             await connection.fetch(SQL["release_waiters"], [number], [key])
 
         await self._db.transaction(remove)
+        self._hints.send()
 
     async def limits(self, *, tenant: str | None = None) -> list[Limit]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["limits"], tenant))
         return [Limit(*row) for row in rows]
 
     async def repair_limits(self) -> int:
-        async def repair(connection: Connection) -> int:
+        async def repair(connection: Connection) -> tuple[int, int]:
             rows = await connection.fetch(SQL["lock_all_limits"])
             wrong = await connection.fetch(SQL["recount_limits"], list({row["tenant"] for row in rows}), None)
             # Also keys that have no limit any more: whoever was locked when it was removed still waits.
             waited = await connection.fetch(SQL["keys_waited_for"])
             tenants, keys = [row["tenant"] for row in waited], [row["key"] for row in waited]
-            await connection.fetch(SQL["release_waiters"], tenants, keys)
-            return len(wrong)
+            released = await connection.fetch(SQL["release_waiters"], tenants, keys)
+            return len(wrong), len(released)
 
-        return await self._db.transaction(repair)
+        wrong, released = await self._db.transaction(repair)
+        if released:
+            self._hints.send()
+        return wrong
 
 
 async def _flag_lanes(connection: Connection) -> None:

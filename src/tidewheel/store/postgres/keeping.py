@@ -3,22 +3,30 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
+from uuid import UUID
 
 import asyncpg
 
+from tidewheel.model.ids import make_id
 from tidewheel.model.states import FINAL, WAITING, Cause, State
+from tidewheel.store.base import KEEP_LOGS
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.searching import FIRST_ID
 
 _OTHERS: Final = tuple(state for state in FINAL if state is not State.SUCCEEDED)
 _PARTITIONS: Final = {"job_history_succeeded": (State.SUCCEEDED,), "job_history_other": _OTHERS, "attempt": FINAL}
 """Which states the day partitions of each table hold."""
+_PIECES: Final = 20
+"""How many pieces of old edges one call looks at."""
 
 
 class Keeping(Part):
     """See `store.base.UpkeepStore`."""
+
+    _retired: UUID = FIRST_ID
 
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._end_waiting("lock_expired", Cause.EXPIRED, "its start deadline passed", limit)
@@ -34,8 +42,8 @@ class Keeping(Part):
 
         await self._db.transaction(count)
 
-    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
-        gone = 0
+    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+        gone = await self._drop_days("log", logs)
         await self._db.transaction(_fold_tally)
         for parent, states in _PARTITIONS.items():
             if all(state in keep for state in states):
@@ -46,8 +54,12 @@ class Keeping(Part):
             if state in keep and not all(other in keep and keep[other] <= keep[state] for other in _OTHERS):
                 await self._retire_state(state, keep[state], limit)
         await self._db.write(lambda connection: connection.execute(SQL["retire_keys"], limit))
+        if keep:
+            await self._retire_edges(max(keep.values()), limit)
         for query in ("retire_workers", "retire_sweeps"):
             await self._db.write(partial(_execute, SQL[query]))
+        while await self._db.write(lambda connection: connection.fetchval(SQL["retire_notes"], limit)) == limit:
+            pass
         return gone
 
     async def prepare_days(self, *, ahead: int = 7) -> int:
@@ -59,10 +71,26 @@ class Keeping(Part):
             rows = await connection.fetch(SQL[query], limit)
             return await finish(connection, WAITING, [Ending.waiting(row["id"], cause, reason) for row in rows])
 
-        return await self._db.transaction(end)
+        ended = await self._db.transaction(end)
+        if ended:
+            self._hints.send()  # they may have made room under limits
+        return ended
 
     async def _retire_state(self, state: State, age: timedelta, limit: int) -> None:
         await self._db.write(lambda connection: connection.execute(SQL["retire_states"], state, age, limit))
+
+    async def _retire_edges(self, age: timedelta, limit: int) -> None:
+        """Remove the edges of children whose records are gone, going on where the last call stopped."""
+        young = make_id(max(0, int((self._db.time() - age.total_seconds()) * 1000)), 0)
+        for _ in range(_PIECES):
+            bounds = (self._retired, young, limit)
+            rows = await self._db.read(partial(_fetch, SQL["old_edges"], bounds))
+            if not rows:
+                self._retired = FIRST_ID
+                break
+            children = list(dict.fromkeys(row["child"] for row in rows))
+            await self._db.write(partial(_forget_edges, children))
+            self._retired = children[-1]
 
     async def _drop_days(self, parent: str, age: timedelta) -> int:
         """Take off the days that are too old and drop them; one that is in use is left for the next time."""
@@ -81,6 +109,14 @@ class Keeping(Part):
 
 async def _execute(query: LiteralString, connection: Connection) -> None:
     await connection.execute(query)
+
+
+async def _fetch(query: LiteralString, values: tuple[Any, ...], connection: Connection) -> list[Any]:
+    return await connection.fetch(query, *values)
+
+
+async def _forget_edges(children: list[UUID], connection: Connection) -> None:
+    await connection.execute(SQL["retire_edges"], children)
 
 
 async def _fold_tally(connection: Connection) -> None:

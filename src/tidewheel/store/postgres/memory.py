@@ -16,12 +16,11 @@ LOOK_BACK_EVERY: Final = 0.25
 """Four times a second a peek begins this many seconds earlier, for submits that took longer to commit."""
 SWEEP_EVERY: Final = 1.0
 """Seconds of the store's time between two looks at what lies behind the marks."""
-PRIORITIES: Final = tuple(Priority)
 
 Pair = tuple[int, int]
 """(lane, priority)."""
-Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...]]
-"""Queues, kinds and labels."""
+Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None]
+"""Queues, kinds, labels, and the least priority: who leaves some priorities out has marks and turns apart."""
 
 
 class Mark(NamedTuple):

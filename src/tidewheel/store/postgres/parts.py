@@ -7,9 +7,10 @@ from tidewheel.model.gate import Gate, GateMode, flag_of
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.submission import LaneKey
 from tidewheel.store.postgres.connection import SQL, Connection, Database
+from tidewheel.store.postgres.hints import Hints
 from tidewheel.store.records import Dialect
 
-DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple)
+DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple, ids=tuple)
 
 
 class Part:
@@ -17,6 +18,7 @@ class Part:
 
     def __init__(self, database: Database, lanes: "LaneBook", make_id: IdMaker) -> None:
         self._db = database
+        self._hints = Hints(database.dial, database.clock)
         self._lanes = lanes
         self._make_id = make_id
 

@@ -6,6 +6,17 @@ CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN statement_timestamp();
 
+CREATE TABLE tidewheel.dependency (
+    child uuid NOT NULL,
+    parent uuid NOT NULL,
+    done boolean NOT NULL
+)
+WITH (fillfactor='80', vacuum_truncate=off);
+
+CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT dependency.parent FROM tidewheel.dependency WHERE (dependency.child = parents_of.job) ORDER BY dependency.parent LIMIT 1000);
+
 CREATE FUNCTION tidewheel.prepare_days(first date, days integer) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -16,7 +27,7 @@ DECLARE
     part text;
 BEGIN
     PERFORM pg_advisory_xact_lock(8433, 2);
-    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt'] LOOP
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log'] LOOP
         FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
             part := parent || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
@@ -56,7 +67,12 @@ CREATE TABLE tidewheel.job (
     unique_key text,
     idempotency_key text,
     cancel_reason text,
+    waits integer DEFAULT 0 NOT NULL,
+    on_parent_failure text,
+    awaited boolean DEFAULT false NOT NULL,
     CONSTRAINT job_check CHECK (((waits_for IS NOT NULL) = (state = 'limited'::text))),
+    CONSTRAINT job_check1 CHECK (((waits >= 0) AND ((waits > 0) = (state = 'blocked'::text)))),
+    CONSTRAINT job_on_parent_failure_check CHECK ((on_parent_failure = ANY (ARRAY['skip'::text, 'run'::text, 'hold'::text]))),
     CONSTRAINT job_priority_check CHECK (((priority >= 0) AND (priority <= 2))),
     CONSTRAINT job_state_check CHECK ((state = ANY (ARRAY['blocked'::text, 'queued'::text, 'limited'::text, 'running'::text])))
 )
@@ -114,6 +130,13 @@ CREATE VIEW tidewheel.active_job AS
     NULL::json AS result,
     NULL::text AS result_location,
     NULL::json AS error,
+    NULL::json AS usage,
+    job.waits,
+    job.on_parent_failure,
+        CASE
+            WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
+            ELSE NULL::uuid[]
+        END AS parents,
     job.tenant AS tenant_id
    FROM ((tidewheel.job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -126,7 +149,8 @@ CREATE TABLE tidewheel.attempt (
     started_at timestamp with time zone,
     ended_at timestamp with time zone NOT NULL,
     cause text NOT NULL,
-    error json
+    error json,
+    usage json
 )
 PARTITION BY RANGE (ended_at);
 
@@ -142,6 +166,13 @@ CREATE TABLE tidewheel.duty (
     holder uuid NOT NULL,
     until timestamp with time zone NOT NULL,
     epoch bigint NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.ended_parent (
+    parent uuid NOT NULL,
+    state text NOT NULL,
+    beyond uuid NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -170,12 +201,15 @@ CREATE TABLE tidewheel.job_history (
     limit_keys text[],
     unique_key text,
     idempotency_key text,
+    on_parent_failure text,
+    awaited boolean DEFAULT false CONSTRAINT job_awaited_not_null NOT NULL,
     finished_at timestamp with time zone NOT NULL,
     cause text NOT NULL,
     ran boolean NOT NULL,
     result json,
     result_location text,
     error json,
+    usage json,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY LIST (state);
@@ -213,6 +247,13 @@ CREATE VIEW tidewheel.finished_job AS
     job.result,
     job.result_location,
     job.error,
+    job.usage,
+    0 AS waits,
+    job.on_parent_failure,
+        CASE
+            WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
+            ELSE NULL::uuid[]
+        END AS parents,
     job.tenant AS tenant_id
    FROM ((tidewheel.job_history job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -264,12 +305,15 @@ CREATE TABLE tidewheel.job_history_other (
     limit_keys text[],
     unique_key text,
     idempotency_key text,
+    on_parent_failure text,
+    awaited boolean DEFAULT false CONSTRAINT job_awaited_not_null NOT NULL,
     finished_at timestamp with time zone CONSTRAINT job_history_finished_at_not_null NOT NULL,
     cause text CONSTRAINT job_history_cause_not_null NOT NULL,
     ran boolean CONSTRAINT job_history_ran_not_null NOT NULL,
     result json,
     result_location text,
     error json,
+    usage json,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -299,12 +343,15 @@ CREATE TABLE tidewheel.job_history_succeeded (
     limit_keys text[],
     unique_key text,
     idempotency_key text,
+    on_parent_failure text,
+    awaited boolean DEFAULT false CONSTRAINT job_awaited_not_null NOT NULL,
     finished_at timestamp with time zone CONSTRAINT job_history_finished_at_not_null NOT NULL,
     cause text CONSTRAINT job_history_cause_not_null NOT NULL,
     ran boolean CONSTRAINT job_history_ran_not_null NOT NULL,
     result json,
     result_location text,
     error json,
+    usage json,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -328,6 +375,18 @@ CREATE TABLE tidewheel.limit_key (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
 
+CREATE TABLE tidewheel.log (
+    job_id uuid NOT NULL,
+    token bigint NOT NULL,
+    number bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    stored_at timestamp with time zone NOT NULL,
+    stream text NOT NULL,
+    level text,
+    text text NOT NULL
+)
+PARTITION BY RANGE (stored_at);
+
 CREATE TABLE tidewheel.meta (
     one boolean DEFAULT true NOT NULL,
     epoch bigint DEFAULT 1 NOT NULL,
@@ -348,6 +407,17 @@ CREATE TABLE tidewheel.rollup (
     state text NOT NULL,
     jobs bigint NOT NULL
 );
+
+CREATE TABLE tidewheel.run_note (
+    job_id uuid NOT NULL,
+    token bigint NOT NULL,
+    progress double precision,
+    message text NOT NULL,
+    checkpoint json,
+    paused boolean,
+    updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
 CREATE TABLE tidewheel.sweep (
     scope text NOT NULL,
@@ -394,8 +464,14 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.dependency
+    ADD CONSTRAINT dependency_pkey PRIMARY KEY (child, parent);
+
 ALTER TABLE ONLY tidewheel.duty
     ADD CONSTRAINT duty_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY tidewheel.ended_parent
+    ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
 
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
@@ -427,6 +503,9 @@ ALTER TABLE ONLY tidewheel.migration
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
 
+ALTER TABLE ONLY tidewheel.run_note
+    ADD CONSTRAINT run_note_pkey PRIMARY KEY (job_id);
+
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
 
@@ -441,7 +520,11 @@ ALTER TABLE ONLY tidewheel.worker
 
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
 
+CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
+
 CREATE INDEX idempotency_created ON tidewheel.idempotency USING btree (created_at);
+
+CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE ((state = 'blocked'::text) AND (on_parent_failure IS NOT NULL));
 
 CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
 
@@ -470,6 +553,10 @@ CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
 CREATE UNIQUE INDEX job_unique ON tidewheel.job USING btree (tenant, unique_key) WHERE (unique_key IS NOT NULL);
 
 CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
+
+CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
+
+CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
 
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
 

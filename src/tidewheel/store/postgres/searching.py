@@ -11,15 +11,15 @@ from tidewheel.model.states import State
 from tidewheel.store.base import Count, Counts, JobFilter, Page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part, tenant_id
-from tidewheel.store.records import JobRow, attempt_of, job_of
+from tidewheel.store.records import JobRow, attempt_of, job_of, with_notes
 
 SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
 MAX_PAGE = 1000
 _WIDTH = len(JobRow._fields)
 _LAST = UUID(int=2**128 - 1)
-_FIRST = make_id(1, 0)
-"""Above the ids of the table's keel."""
+FIRST_ID = make_id(1, 0)
+"""Above the ids of the tables' keels."""
 _SKEW = timedelta(days=1)
 
 
@@ -27,10 +27,14 @@ class Searching(Part):
     """See `store.base.SearchStore`."""
 
     async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
-        job = await self._db.read(lambda connection: find_job(connection, job_id, tenant))
-        if job is None:
+        async def look(connection: Connection) -> list[Job]:
+            job = await find_job(connection, job_id, tenant)
+            return [] if job is None else await _with_notes(connection, [job])
+
+        found = await self._db.read(look)
+        if not found:
             raise NotFound("job", job_id)
-        return job
+        return found[0]
 
     async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
         if not 1 <= limit <= MAX_PAGE:
@@ -92,7 +96,14 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         edge = await connection.fetchval(SQL[f"edge_{scope}"], *bounds, SCAN, *own)
     # One table may have filled the page from beyond the place where the reading of the other stopped.
     seen = [row for row in rows if edge is None or row["id"] >= edge]
-    return Page([job_of(row[:_WIDTH], DIALECT) for row in seen], seen[-1]["id"] if len(seen) == limit else edge)
+    jobs = await _with_notes(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
+    return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)
+
+
+async def _with_notes(connection: Connection, jobs: list[Job]) -> list[Job]:
+    """Add what runs noted; a job that never ran has no notes."""
+    ran = [job.id for job in jobs if job.token]
+    return with_notes(jobs, await connection.fetch(SQL["notes_of"], ran), DIALECT) if ran else jobs
 
 
 def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:
@@ -100,7 +111,7 @@ def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:
     below = after or _LAST
     if where.created_before is not None:
         below = min(below, _id_at(where.created_before + _SKEW))
-    return below, _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW)
+    return below, FIRST_ID if where.created_from is None else _id_at(where.created_from - _SKEW)
 
 
 def _id_at(instant: datetime) -> UUID:

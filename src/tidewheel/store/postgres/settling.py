@@ -8,11 +8,13 @@ import asyncpg
 
 from tidewheel.errors import Invalid
 from tidewheel.model.ids import time_of
-from tidewheel.model.outcome import REPORTABLE, Outcome, Verdict, flaws_of, recognise, unstorable
+from tidewheel.model.outcome import GIVEN_BACK, REPORTABLE, Outcome, Verdict, flaws_of, recognise, unstorable
 from tidewheel.model.states import Cause, State
 from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish, free_keys, locked_run
+from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish_runs, locked_run
+from tidewheel.store.postgres.hints import SOON
 from tidewheel.store.postgres.parts import Part
+from tidewheel.store.records import usage_text
 
 _UNSTORABLE: Final = (
     Invalid,
@@ -87,10 +89,12 @@ class Settling(Part):
             if not rest:
                 return
 
-            async def end(connection: Connection, rest: list[tuple[int, Outcome]] = rest) -> set[RunKey]:
+            async def end(connection: Connection, rest: list[tuple[int, Outcome]] = rest) -> list[LockedRun]:
                 return await _end_reported(connection, worker_id, [outcome for _, outcome in rest])
 
-            ended = await self._db.transaction(end)
+            runs = await self._db.transaction(end)
+            ended = {(run.job_id, run.token) for run in runs}
+            self._tell_of_ended(runs, [outcome for _, outcome in rest if _key(outcome) in ended])
             verdicts.update({index: Verdict.ACCEPTED for index, outcome in rest if _key(outcome) in ended})
             rest = [(index, outcome) for index, outcome in rest if _key(outcome) not in ended]
             if not ended:
@@ -99,17 +103,23 @@ class Settling(Part):
             found = await self._db.read(lambda connection: _find(connection, worker_id, [o for _, o in rest]))
             verdicts.update({index: recognise(outcome.cause, found[_key(outcome)]) for index, outcome in rest})
 
+    def _tell_of_ended(self, runs: list[LockedRun], outcomes: list[Outcome]) -> None:
+        """Give a hint if what ended may have made something due: itself, or whoever waited for its limit keys."""
+        again = any(outcome.cause in GIVEN_BACK and outcome.delay <= SOON for outcome in outcomes)
+        if again or any(run.limit_keys for run in runs):
+            self._hints.send()
+
     async def _bury(self, worker_id: UUID, outcome: Outcome, why: str) -> Verdict:
         """End a job whose outcome cannot be stored as dead, with that reason."""
 
-        async def bury(connection: Connection) -> bool:
+        async def bury(connection: Connection) -> list[LockedRun]:
             runs = await _lock(connection, worker_id, [outcome])
             endings = [Ending(run.job_id, State.DEAD, Cause.UNSTORABLE, error=unstorable(why)) for run in runs]
-            await finish(connection, [State.RUNNING], endings)
-            await free_keys(connection, runs)
-            return bool(runs)
+            await finish_runs(connection, endings, runs)
+            return runs
 
-        if await self._db.transaction(bury):
+        if runs := await self._db.transaction(bury):
+            self._tell_of_ended(runs, [])
             return Verdict.UNSTORABLE
         found = await self._db.read(lambda connection: _find(connection, worker_id, [outcome]))
         return recognise(outcome.cause, found[_key(outcome)])
@@ -131,6 +141,7 @@ async def _finish_returned(
     results = [outcome.result for outcome in outcomes]
     places = [outcome.result_location for outcome in outcomes]
     starts = [outcome.started_at for outcome in outcomes]
+    usages = [usage_text(outcome.usage) for outcome in outcomes]
     ids, tokens = await one(
         connection,
         SQL["finish_returned"],
@@ -140,15 +151,16 @@ async def _finish_returned(
         results if any(results) else None,
         places if any(places) else None,
         starts if any(starts) else None,
+        usages if any(usages) else None,
     )
     return ids or [], tokens or []
 
 
-async def _end_reported(connection: Connection, worker_id: UUID, outcomes: list[Outcome]) -> set[RunKey]:
+async def _end_reported(connection: Connection, worker_id: UUID, outcomes: list[Outcome]) -> list[LockedRun]:
     reported = {_key(outcome): outcome for outcome in outcomes}
     runs = await _lock(connection, worker_id, outcomes)
     await end_runs(connection, worker_id, [(run, reported[run.job_id, run.token]) for run in runs])
-    return {(run.job_id, run.token) for run in runs}
+    return runs
 
 
 async def _lock(connection: Connection, worker_id: UUID, outcomes: list[Outcome]) -> list[LockedRun]:

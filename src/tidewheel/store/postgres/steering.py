@@ -9,8 +9,9 @@ from tidewheel.model.ids import time_of
 from tidewheel.model.job import Job
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.ending import Ending, finish, tell_children
 from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.releasing import EndedParent
 from tidewheel.store.postgres.searching import find_job
 
 
@@ -31,11 +32,27 @@ class Steering(Part):
         job = await self._db.transaction(cancel)
         if job is None:
             raise NotFound("job", job_id)
+        if job.cancelling or job.limit_keys:
+            self._hints.send()
         return job
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
         ids = sorted(set(job_ids))
         made = [time_of(job_id) for job_id in ids]
+        await self._tell_children_of(ids)
         rows = await self._db.write(lambda connection: connection.fetch(SQL["redrive"], ids, made, tenant))
         sent = {row["id"] for row in rows}
+        if sent:
+            self._hints.send()
         return [job_id for job_id in dict.fromkeys(job_ids) if job_id in sent]
+
+    async def _tell_children_of(self, ids: list[UUID]) -> None:
+        """Bring to an end what the ends of jobs began: later children are not to hear of these ends."""
+
+        async def tell(connection: Connection) -> int:
+            rows = await connection.fetch(SQL["take_named_ended_parents"], ids)
+            await tell_children(connection, {row["parent"]: EndedParent(row["state"], row["beyond"]) for row in rows})
+            return len(rows)
+
+        while await self._db.transaction(tell):
+            pass

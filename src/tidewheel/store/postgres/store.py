@@ -4,9 +4,13 @@ from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
+from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
+from tidewheel.store.postgres.listening import Listening
+from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
+from tidewheel.store.postgres.noting import Noting
 from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
@@ -15,7 +19,9 @@ from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
-class PostgresStore(Submitting, Steering, Working, Settling, Flowing, Searching, Keeping):
+class PostgresStore(
+    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Flowing, Searching, Depending, Keeping
+):
     """See `store.base.Store`."""
 
     def __init__(self, database: Database, epoch: int, max_args_bytes: int) -> None:
@@ -28,6 +34,7 @@ class PostgresStore(Submitting, Steering, Working, Settling, Flowing, Searching,
         return self._epoch
 
     async def close(self) -> None:
+        await self._hints.close()
         await self._db.close()
 
 

@@ -1,6 +1,7 @@
 """Submitting: jobs go in whole batches or not at all."""
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -9,12 +10,14 @@ from msgspec.structs import replace
 from tidewheel.errors import AlreadyActive, Invalid, KeyReused
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import WAITING, Cause, State
-from tidewheel.model.submission import Prepared, prepare_all
+from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_all
 from tidewheel.store.base import Inside
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.hints import SOON
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
 from tidewheel.store.postgres.parts import Part, id_maker
+from tidewheel.store.postgres.relating import NewJob, relate, store
 
 T = TypeVar("T")
 Slot = tuple[int, str]
@@ -31,16 +34,26 @@ class Submitting(Part):
         if not jobs:
             return []
         lanes = [job.lane for job in jobs]
-        if self._lanes.knows(lanes) and not any(job.idempotency_key or job.unique_key for job in jobs):
-            return await self._db.write(lambda connection: self._add_plain(connection, jobs))
+        check_ages(jobs, datetime.fromtimestamp(self._db.time(), UTC))
+        if self._lanes.knows(lanes) and not any(map(_is_special, jobs)):
+            answers = await self._db.write(lambda connection: self._add_plain(connection, jobs))
+            self._tell_of_added(jobs)
+            return answers
 
         async def add(connection: Connection) -> tuple[list[tuple[int, int]], list[Submitted]]:
             numbers = await self._lanes.ids(connection, lanes)
-            return numbers, await _add_keyed(connection, jobs, numbers, [self._make_id() for _ in jobs])
+            return numbers, await _add_keyed(connection, jobs, numbers, [job.id or self._make_id() for job in jobs])
 
         numbers, answers = await self._db.transaction(add)
         self._lanes.remember(lanes, numbers)
+        self._tell_of_added(jobs)
         return answers
+
+    def _tell_of_added(self, jobs: list[Prepared]) -> None:
+        """Give a hint if one of the jobs is due soon."""
+        soon = datetime.fromtimestamp(self._db.time(), UTC) + SOON
+        if any(job.run_at <= soon if job.run_at else (job.delay or SOON) <= SOON for job in jobs):
+            self._hints.send()
 
     async def _add_plain(self, connection: Connection, jobs: list[Prepared]) -> list[Submitted]:
         ids = [self._make_id() for _ in jobs]
@@ -59,10 +72,11 @@ class Submitting(Part):
         joined = await join(connection, waits=waits)
         if not jobs:
             return []
+        check_ages(jobs, datetime.fromtimestamp(self._db.time(), UTC))
         numbers = await find_lanes(joined, [job.lane for job in jobs])
         make_id = id_maker(self._db)  # one of its own: this may be any thread
-        ids = [getattr(job, "id", None) or make_id() for job in jobs]
-        if not any(job.idempotency_key or job.unique_key or getattr(job, "after", ()) for job in jobs):
+        ids = [job.id or make_id() for job in jobs]
+        if not any(map(_is_special, jobs)):
             return await _add_keyed(joined, jobs, numbers, ids)
         return await again_if_raced(joined, lambda: _add_keyed(joined, jobs, numbers, ids))
 
@@ -74,7 +88,7 @@ class Submitting(Part):
 async def _add_keyed(
     connection: Connection, jobs: list[Prepared], numbers: list[tuple[int, int]], ids: list[UUID]
 ) -> list[Submitted]:
-    """Add jobs of which some have an idempotency or unique key. An idempotency key seen before wins over everything."""
+    """Add jobs of which some have keys, parents or ids. An idempotency key seen before wins over everything."""
     tenants = [tenant for _, tenant in numbers]
     # Whoever sends the same request has the same unique key: behind the lock its idempotency key is seen, too.
     await _lock_unique_keys(connection, jobs, tenants)
@@ -84,16 +98,26 @@ async def _add_keyed(
     kept, replaced = await _answer_by_unique_key(connection, jobs, tenants, ids, rest)
     added = [index for index in rest if index not in kept]
     answers |= kept | {index: Submitted(ids[index], created=True) for index in added}
-    new = {slot: index for slot, index in firsts.items() if index in rest}
-    await _add_keys(connection, jobs, new, answers)
+    first_seen = {slot: index for slot, index in firsts.items() if index in rest}
+    await _add_keys(connection, jobs, first_seen, answers)
     # Who is replaced within its own batch gives up its key before it gets it.
     chosen = [replace(jobs[index], unique_key=None) if index in replaced else jobs[index] for index in added]
-    columns = _columns(chosen, [numbers[index] for index in added], [ids[index] for index in added])
+    new = [NewJob(ids[i], tenants[i], jobs[i], field_of("after", i, len(jobs))) for i in added]
+    relations = await relate(connection, new)
+    waits = relations and relations.waits
+    columns = _columns(chosen, [numbers[index] for index in added], [ids[index] for index in added], waits)
     if added and len(await connection.fetch(SQL["add_jobs"], *columns)) != len(added):
         raise Raced("a unique key was taken by a job that went round again")
+    if relations is not None:
+        await store(connection, relations)
     await finish(connection, WAITING, [Ending.waiting(ids[index], Cause.CANCELLED, "replaced") for index in replaced])
     answers |= {index: Submitted(answers[first].job_id, created=False) for index, first in repeats.items()}
     return [answers[index] for index in range(len(jobs))]
+
+
+def _is_special(job: Prepared) -> bool:
+    """Tell whether a job has anything that must be looked up."""
+    return bool(job.idempotency_key or job.unique_key or job.after or job.id)
 
 
 def _by_key(jobs: list[Prepared], tenants: list[int]) -> tuple[dict[Slot, int], dict[int, int]]:
@@ -169,7 +193,9 @@ async def _answer_by_unique_key(
     return answers, [index for index in asked if ids[index] in replaced]
 
 
-def _columns(jobs: Sequence[Prepared], numbers: Sequence[tuple[int, int]], ids: list[UUID]) -> list[list[Any] | None]:
+def _columns(
+    jobs: Sequence[Prepared], numbers: Sequence[tuple[int, int]], ids: list[UUID], waits: list[int] | None = None
+) -> list[list[Any] | None]:
     """Turn jobs into the arrays of `add_jobs`; what no job has is one NULL."""
     lanes = [lane for lane, _ in numbers]
     tenants = [tenant for _, tenant in numbers]
@@ -184,6 +210,8 @@ def _columns(jobs: Sequence[Prepared], numbers: Sequence[tuple[int, int]], ids: 
         [job.idempotency_key for job in jobs],
         [job.unique_key for job in jobs],
         [job.schedule_id for job in jobs],
+        waits or [],
+        [job.on_parent_failure if job.after else None for job in jobs] if waits else [],
     )
     sparse: list[list[Any] | None] = [
         column if any(value is not None for value in column) else None for column in optional

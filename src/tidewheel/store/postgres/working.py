@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -41,6 +42,10 @@ class Working(Claiming):
 
         return await self._db.write(renew)
 
+    async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["cancelling"], list(worker_ids)))
+        return sorted(((row["worker"], row["id"], row["token"]) for row in rows), key=itemgetter(1))
+
     async def deregister(self, worker_id: UUID) -> Reaped:
         reaped = await self._end(worker_id, None, Cause.RELEASED)
         return reaped or Reaped()
@@ -79,6 +84,8 @@ class Working(Claiming):
 
         reaped = await self._db.transaction(end)
         self._forget(worker_id)
+        if reaped is not None and reaped != Reaped():
+            self._hints.send()
         return reaped
 
 

@@ -9,7 +9,7 @@ import msgspec
 from tidewheel.errors import LeaseLost
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import take
+from tidewheel.model.resources import NO_NEEDS, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.sqlite.lanes import Lanes
 from tidewheel.store.sqlite.limits import admit_candidates, turn_away
@@ -50,7 +50,7 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
     now = session.now
     worker = request.worker_id.bytes
     if not session.value("worker_is_alive", worker=worker, now=now):
-        session.turns.pop(worker, None)
+        session.forget_turns(request.worker_id)
         raise LeaseLost(request.worker_id)
     places: list[int] = []
     for _ in range(ROUNDS):
@@ -68,7 +68,8 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
         session.lanes.mistrust(pair for _, pair in picks)
     runs = runs_of(session.lanes, session.value("taken", places=json_text(places))) if places else []
     # Who got all that was asked for need not be told when to look again.
-    return Claimed(runs, None if len(runs) >= request.limit else _next_due(session.lanes, request, now))
+    next_due = None if len(runs) >= request.limit else _next_due(session.lanes, request, now)
+    return Claimed(runs, next_due, instant(now))
 
 
 def owned(session: Session, worker_id: UUID) -> list[Run]:
@@ -105,6 +106,7 @@ def runs_of(lanes: Lanes, text: str) -> list[Run]:
                 row.failures,
                 row.losses,
                 row.cancelling == 1,
+                lane.needs or NO_NEEDS,
             )
         )
     return runs
@@ -129,5 +131,5 @@ def _with_less_free(lanes: Lanes, request: ClaimRequest, taken: list[Pick]) -> C
 
 def _next_due(lanes: Lanes, request: ClaimRequest, now: int) -> datetime | None:
     """Return when the next job of these lanes becomes due; now, if the look ended before all that is due was seen."""
-    firsts = [lanes.first[level][pair][0] for level in Priority for pair in lanes.waiting_for(request, level)]
+    firsts = [lanes.first[level][pair][0] for level in request.priorities for pair in lanes.waiting_for(request, level)]
     return instant(max(min(firsts), now)) if firsts else None

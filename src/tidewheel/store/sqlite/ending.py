@@ -1,11 +1,13 @@
 """How runs and waiting jobs end: the one place that moves rows to history, back to the queue, and frees limit keys."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.dependency import AT_ONCE
 from tidewheel.model.outcome import (
     ATTEMPTS,
     LOSSES,
@@ -17,9 +19,10 @@ from tidewheel.model.outcome import (
     unstorable,
 )
 from tidewheel.model.states import FINAL, Cause, State, move
-from tidewheel.store.records import failure_text
+from tidewheel.store.records import failure_text, usage_text
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.limits import Key, count_running, let_go
+from tidewheel.store.sqlite.releasing import EndedParent, Skip, Waiting, note, tell
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text, micros, some, span
 
@@ -38,17 +41,8 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
     cancel_reason: str | None
     losses: int
     limit_keys: tuple[str, ...] | None
-
-
-class Waiting(msgspec.Struct, array_like=True, frozen=True):
-    """A waiting job as the store has it."""
-
-    place: int
-    token: int
-    state: State
-    lane: int
-    priority: int
-    limit_keys: tuple[str, ...] | None
+    awaited: UUID | None
+    """The id of its job, if others wait for it."""
 
 
 class Ended(NamedTuple):
@@ -77,6 +71,10 @@ def end_runs(
     _give_back(session, back, now, rule)
     everyone = (*returned, *final, *back)
     free_keys(session, [ended.run for ended in everyone], now)
+    awaited = [ended for ended in (*returned, *final) if ended.run.awaited is not None]
+    if awaited:
+        parents = {ended.run.awaited: EndedParent(move(State.RUNNING, ended.cause)) for ended in awaited}
+        tell_children(session, _parents(parents), now)
     return Counter([ended.cause for ended in everyone])
 
 
@@ -86,17 +84,52 @@ def bury(session: Session, run: Held, why: str, now: int) -> None:
     row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, None, None, error, None)
     _move_to_history(session, "finish", [row], Counter({(run.lane, State.DEAD): 1}), now)
     free_keys(session, [run], now)
+    tell_children(session, _parents({run.awaited: EndedParent(State.DEAD)}), now)
 
 
 def end_waiting(session: Session, jobs: Sequence[Waiting], cause: Cause, reason: str, now: int) -> int:
     """End jobs that nobody runs, and return how many."""
-    error = failure_text(Failure(reason=cause.value, message=reason)) if reason else None
-    rows = [(job.place, job.token, job.state, move(job.state, cause), cause, None, None, error, None) for job in jobs]
-    counts = Counter((job.lane, move(job.state, cause)) for job in jobs)
-    _move_to_history(session, "finish", rows, counts, now)
+    _end_waiting(session, [(job, reason) for job in jobs], cause, now)
     session.lanes.mistrust(pair_of(job.lane, job.priority) for job in jobs if job.state is State.QUEUED)
     let_go(session, _keys(session, jobs).keys(), now)
+    tell_children(session, _parents({job.awaited: EndedParent(move(job.state, cause)) for job in jobs}), now)
     return len(jobs)
+
+
+def skip(session: Session, jobs: Sequence[Skip], now: int) -> None:
+    """End blocked jobs that will never run, and tell their children."""
+    _end_waiting(session, jobs, Cause.PARENT_FAILED, now)
+    tell_children(session, _parents({job.awaited: EndedParent(State.SKIPPED) for job, _ in jobs}), now)
+
+
+def tell_children(session: Session, parents: Mapping[UUID, EndedParent], now: int, limit: int = AT_ONCE) -> int:
+    """Tell children of ended jobs, and theirs if they are skipped; leave what is beyond the limit to the duty.
+
+    Returns how many edges were followed.
+    """
+    todo, left, told = dict(parents), dict[UUID, EndedParent](), 0
+    while todo and told < limit:
+        piece = tell(session, todo, limit - told, now)
+        told += piece.told
+        left |= piece.left
+        _end_waiting(session, piece.skipped, Cause.PARENT_FAILED, now)
+        todo = _parents({job.awaited: EndedParent(State.SKIPPED) for job, _ in piece.skipped})
+    note(session, left | todo)
+    return told
+
+
+def _end_waiting(session: Session, jobs: Sequence[tuple[Waiting, str]], cause: Cause, now: int) -> None:
+    rows = []
+    for job, reason in jobs:
+        error = failure_text(Failure(reason=cause.value, message=reason)) if reason else None
+        rows.append((job.place, job.token, job.state, move(job.state, cause), cause, None, None, error, None))
+    counts = Counter((job.lane, move(job.state, cause)) for job, _ in jobs)
+    _move_to_history(session, "finish", rows, counts, now)
+
+
+def _parents(ends: Mapping[UUID | None, EndedParent]) -> dict[UUID, EndedParent]:
+    """Leave out those that nobody waits for."""
+    return {parent: ended for parent, ended in ends.items() if parent is not None}
 
 
 def free_keys(session: Session, runs: Iterable[Held], now: int) -> None:
@@ -115,7 +148,14 @@ def _judge(run: Held, cause: Cause, rule: LossRule) -> Cause:
 
 def _finish_returned(session: Session, ends: list[Ended], now: int) -> None:
     rows = [
-        (run.place, run.token, outcome.result, outcome.result_location, some(micros, outcome.started_at))
+        (
+            run.place,
+            run.token,
+            outcome.result,
+            outcome.result_location,
+            some(micros, outcome.started_at),
+            usage_text(outcome.usage),
+        )
         for run, outcome, _ in ends
     ]
     counts = Counter([(run.lane, State.SUCCEEDED) for run, _, _ in ends])
@@ -130,7 +170,7 @@ def _finish(session: Session, ends: list[Ended], now: int) -> None:
         counts[run.lane, state] += 1
         error = failure_text(error_of(cause, outcome.error, run.cancel_reason))
         told = (outcome.result, outcome.result_location, error, some(micros, outcome.started_at))
-        rows.append((run.place, run.token, State.RUNNING, state, cause, *told))
+        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage)))
     _move_to_history(session, "finish", rows, counts, now)
 
 
@@ -149,7 +189,14 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
     if not ends:
         return
     attempts = [
-        (run.place, run.token, some(micros, outcome.started_at), cause, failure_text(outcome.error))
+        (
+            run.place,
+            run.token,
+            some(micros, outcome.started_at),
+            cause,
+            failure_text(outcome.error),
+            usage_text(outcome.usage),
+        )
         for run, outcome, cause in ends
         if cause in ATTEMPTS
     ]

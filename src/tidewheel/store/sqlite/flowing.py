@@ -35,6 +35,7 @@ def open_gate(session: Session, gate_id: UUID) -> None:
     if session.value("open_gate", id=gate_id.bytes) is None:
         raise NotFound("gate", gate_id)
     _flag_lanes(session)
+    session.stir()
 
 
 def gates(connection: apsw.Connection) -> list[Gate]:

@@ -10,7 +10,8 @@ import msgspec
 
 from tidewheel.model.states import Cause, State
 from tidewheel.store.sqlite.connection import rows
-from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.ending import end_waiting
+from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text, span
 
@@ -56,12 +57,23 @@ def retire(session: Session, keep: Mapping[State, timedelta], limit: int) -> int
     return gone
 
 
+def retire_notes(session: Session, limit: int) -> int:
+    """Remove notes a day after they were written whose jobs are no longer active; return how many."""
+    return len(session.rows("retire_notes", until=session.now - _DAY, limit=limit))
+
+
+def retire_logs(session: Session, age: timedelta, limit: int) -> int:
+    """Remove lines that were stored so long ago; return how many."""
+    return len(session.rows("retire_logs", until=session.now - span(age), limit=limit))
+
+
 def _retire_state(session: Session, state: State, until: int, limit: int) -> int:
     places = session.value("too_old", state=state.value, until=until, limit=max(0, limit))
     number = len(_places(places))
     if number:
         lanes = Counter({lane: -n for lane, n in session.rows("lanes_of_finished", places=places)})
         session.run("remove_attempts", places=places)
+        session.run("remove_edges", places=places)
         session.run("remove_finished", places=places)
         session.run("count_finished", counts=json_text([(lane, state, n) for lane, n in lanes.items()]))
     return number

@@ -24,6 +24,7 @@ First = tuple[int, int]
 """The `run_at` of the first queued job of a pair, and what tells it from others of the same instant."""
 UNKNOWN: Final[First] = (0, 0)
 """Stands for the first job of a pair that must be looked at."""
+NEVER: Final = 1 << 62
 _LATER: Final = 1 << 48
 """Jobs that were added since the last look come after all rows that were seen."""
 _MOST_REMEMBERED: Final = 64
@@ -49,6 +50,8 @@ class Lanes:
         self.gates: list[Gate] = []
         self.first: list[dict[int, First]] = []
         """For each priority: pair → its first queued job. Pairs without queued jobs may be missing."""
+        self.soonest = NEVER
+        """The earliest `run_at` of what was marked since someone looked."""
         self._added = count(_LATER)
         self._ids: dict[LaneKey, int] = {}
         self._tenants: dict[str, tuple[int, float]] = {}
@@ -80,6 +83,7 @@ class Lanes:
 
     def mark(self, pair: int, run_at: int) -> None:
         """Note that a pair got a queued job."""
+        self.soonest = min(self.soonest, run_at)
         level = self.first[pair & 3]
         first = level.get(pair)
         if first is None or first[0] > run_at:

@@ -57,7 +57,7 @@ def plan(session: Session, request: ClaimRequest, room: int, now: int) -> list[P
     shares = work.share()
     while work.look_further(shares, depth):
         shares = work.share()
-    session.turns[request.worker_id.bytes] = shares.turns
+    session.turns[request.worker_id, request.at_least] = shares.turns
     return work.pick(shares)
 
 
@@ -80,7 +80,7 @@ class _Plan:
         """Return the pairs to look at first."""
         chosen: list[int] = []
         certain = 0
-        for priority in Priority:
+        for priority in self.request.priorities:
             if certain >= self.room:
                 chosen += self._aged(priority)
                 continue
@@ -150,7 +150,7 @@ class _Plan:
 
     def share(self) -> Shares:
         """Share the claim out among what was seen."""
-        turns = self.session.turns.get(self.request.worker_id.bytes, _FRESH)
+        turns = self.session.turns.get((self.request.worker_id, self.request.at_least), _FRESH)
         heads = list(self.heads.values())
         return share_out(heads, self.room, now=self.now / _SECOND, turns=turns, free=self.request.free)
 

@@ -51,7 +51,12 @@ CREATE TABLE job (
     created_at      INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     started_at      INTEGER,
-    ended_at        INTEGER
+    ended_at        INTEGER,
+    -- How many parents it waits for; NULL as policy if it has none.
+    waits           INTEGER NOT NULL DEFAULT 0 CHECK (waits >= 0 AND (waits > 0) = (state = 'blocked')),
+    on_parent_failure TEXT CHECK (on_parent_failure IN ('skip', 'run', 'hold')),
+    -- Whether others wait, or once waited, for it: its end must look for them.
+    awaited         INTEGER NOT NULL DEFAULT 0 CHECK (awaited IN (0, 1))
 ) STRICT;
 
 CREATE INDEX job_due ON job (lane, priority, run_at, id) WHERE state = 'queued';
@@ -59,6 +64,8 @@ CREATE INDEX job_due ON job (lane, priority, run_at, id) WHERE state = 'queued';
 CREATE INDEX job_running ON job (worker) WHERE state = 'running';
 
 CREATE INDEX job_limited ON job (tenant, waits_for, priority, run_at, id) WHERE state = 'limited';
+
+CREATE INDEX job_blocked ON job (lane, priority, id) WHERE state = 'blocked';
 
 CREATE INDEX job_tenant ON job (tenant, id);
 
@@ -93,13 +100,16 @@ CREATE TABLE job_history (
     updated_at      INTEGER NOT NULL,
     started_at      INTEGER,
     ended_at        INTEGER,
+    on_parent_failure TEXT,
+    awaited         INTEGER NOT NULL DEFAULT 0,
     finished_at     INTEGER NOT NULL,
     cause           TEXT NOT NULL,
     -- Whether the end of the job was the end of a run, which then is its last attempt.
     ran             INTEGER NOT NULL CHECK (ran IN (0, 1)),
     result          TEXT CHECK (json_valid(result)),
     result_location TEXT,
-    error           TEXT
+    error           TEXT,
+    usage           TEXT
 ) STRICT;
 
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
@@ -107,6 +117,21 @@ CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
 
 CREATE INDEX job_history_failed ON job_history (state, id) WHERE state <> 'succeeded';
+
+CREATE TABLE dependency (
+    child  BLOB NOT NULL,
+    parent BLOB NOT NULL,
+    done   INTEGER NOT NULL DEFAULT 0 CHECK (done IN (0, 1)),
+    PRIMARY KEY (child, parent)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX dependency_parent ON dependency (parent, child);
+
+CREATE TABLE ended_parent (
+    parent BLOB NOT NULL PRIMARY KEY,
+    state  TEXT NOT NULL,
+    beyond BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE attempt (
     job_id     BLOB NOT NULL,
@@ -116,8 +141,33 @@ CREATE TABLE attempt (
     ended_at   INTEGER NOT NULL,
     cause      TEXT NOT NULL,
     error      TEXT,
+    usage      TEXT,
     PRIMARY KEY (job_id, token)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE run_note (
+    job_id     BLOB NOT NULL PRIMARY KEY,
+    token      INTEGER NOT NULL,
+    progress   REAL,
+    message    TEXT NOT NULL,
+    checkpoint TEXT,
+    paused     INTEGER CHECK (paused IN (0, 1)),
+    updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX run_note_age ON run_note (updated_at);
+
+CREATE TABLE log (
+    job_id    BLOB NOT NULL,
+    token     INTEGER NOT NULL,
+    number    INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    stored_at INTEGER NOT NULL,
+    stream    TEXT NOT NULL,
+    level     TEXT,
+    text      TEXT NOT NULL,
+    PRIMARY KEY (job_id, token, number)
+) STRICT;
 
 CREATE TABLE rollup (
     lane  INTEGER NOT NULL,
@@ -192,7 +242,11 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL AS finished_at, NULL AS result,
-       NULL AS result_location, NULL AS error, job.tenant AS tenant_id
+       NULL AS result_location, NULL AS error, NULL AS usage, job.waits, job.on_parent_failure,
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN (
+            SELECT json_group_array(hex(parent))
+              FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
+       job.tenant AS tenant_id
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -202,7 +256,11 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        NULL AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result, job.result_location,
-       job.error, job.tenant AS tenant_id
+       job.error, job.usage, 0 AS waits, job.on_parent_failure,
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN (
+            SELECT json_group_array(hex(parent))
+              FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
+       job.tenant AS tenant_id
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;

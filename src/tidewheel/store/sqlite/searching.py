@@ -7,13 +7,13 @@ from uuid import UUID
 
 import apsw
 
-from tidewheel.errors import NotFound
+from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.checks import check_name
 from tidewheel.model.ids import make_id
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import Count, Counts, JobFilter, Page
-from tidewheel.store.records import attempt_of, job_of
+from tidewheel.store.records import attempt_of, job_of, with_notes
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
 
@@ -31,13 +31,20 @@ def get(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> Job:
     found = rows(connection, "get", {"id": job_id.bytes, "tenant": tenant})
     if not found:
         raise NotFound("job", job_id)
-    return _job(found[0])
+    return _with_notes(connection, [_job(found[0])])[0]
 
 
 def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> list[Attempt]:
     """See `store.base.SearchStore.attempts`."""
     get(connection, job_id, tenant)
     return [attempt_of(row, DIALECT) for row in rows(connection, "attempts", {"id": job_id.bytes})]
+
+
+def check_page(limit: int) -> int:
+    """Refuse pages that are empty or too long."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+    return limit
 
 
 def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID | None) -> Page:
@@ -52,7 +59,7 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
     of_tenant = "" if where.tenant is None else "_of_tenant"
     edge = value(connection, f"edge{of_tenant}", values)
     values["floor"] = max(values["floor"], edge or _FIRST)
-    jobs = [_job(row) for row in rows(connection, f"find{of_tenant}", values)]
+    jobs = _with_notes(connection, [_job(row) for row in rows(connection, f"find{of_tenant}", values)])
     if len(jobs) == limit:
         return Page(jobs, jobs[-1].id)
     return Page(jobs, some(DIALECT.uuid, edge))
@@ -71,8 +78,14 @@ def _find_few(connection: apsw.Connection, states: frozenset[State], values: dic
     for state in states:
         found += rows(connection, "find_few", {**values, "state": state.value})
     found.sort(key=lambda row: bytes(row[0]), reverse=True)
-    jobs = [_job(row) for row in found[: values["limit"]]]
+    jobs = _with_notes(connection, [_job(row) for row in found[: values["limit"]]])
     return Page(jobs, jobs[-1].id if len(jobs) == values["limit"] else None)
+
+
+def _with_notes(connection: apsw.Connection, jobs: list[Job]) -> list[Job]:
+    """Add what runs noted; a job that never ran has no notes."""
+    ran = [job.id for job in jobs if job.token]
+    return with_notes(jobs, rows(connection, "notes_of", {"jobs": json_text(ran)}), DIALECT) if ran else jobs
 
 
 def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:

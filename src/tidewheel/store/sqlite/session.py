@@ -1,15 +1,20 @@
 """What the writer thread works with: the connection inside a transaction, the time, and what it remembers."""
 
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 import apsw
 
 from tidewheel.clock import Clock
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.order import Turns
+from tidewheel.model.priority import Priority
 from tidewheel.store.sqlite.connection import SQL, rows, value
-from tidewheel.store.sqlite.lanes import Lanes
+from tidewheel.store.sqlite.lanes import NEVER, Lanes
 from tidewheel.store.sqlite.values import micros
+
+SOON: Final = 1_000_000
+"""What becomes due within this many microseconds is worth a hint; for the rest claimers look in time."""
 
 
 class Session:
@@ -19,9 +24,11 @@ class Session:
         self.connection = connection
         self.make_id = make_id
         self.lanes = Lanes()
-        self.turns = dict[bytes, Turns]()
+        self.turns = dict[tuple[UUID, Priority | None], Turns]()
+        """Whose turn it is, for each worker and each bound that it sets itself."""
         self._clock = clock
-        self._seen_version = -1
+        self._seen_version = self._version()
+        self._stirred = False
 
     @property
     def now(self) -> int:
@@ -30,17 +37,41 @@ class Session:
 
     def begin(self) -> None:
         """Notice at the start of a transaction what other processes changed."""
-        version = self.connection.execute("PRAGMA data_version").get
+        self.notice_others()
+        self.lanes.catch_up(self.connection)
+
+    def notice_others(self) -> None:
+        """Notice whether another connection has committed something."""
+        version = self._version()
         if version != self._seen_version:
             self._seen_version = version
             self.lanes.doubt()
-        self.lanes.catch_up(self.connection)
+            self.stir()
+
+    def stir(self) -> None:
+        """Note that something happened which listeners should hear of after the commit."""
+        self._stirred = True
+
+    def take_hint(self) -> bool:
+        """Tell whether listeners should hear of what happened since the last time."""
+        hint = self._stirred or self.lanes.soonest <= self.now + SOON
+        self._stirred, self.lanes.soonest = False, NEVER
+        return hint
 
     def forget(self) -> None:
         """Drop all that was remembered, for a piece of work was undone; the next one begins with what is stored."""
         self.lanes.forget()
         if self.connection.in_transaction:
             self.lanes.catch_up(self.connection)
+
+    def _version(self) -> int:
+        version: int = self.connection.execute("PRAGMA data_version").get
+        return version
+
+    def forget_turns(self, worker_id: UUID) -> None:
+        """Drop what was remembered for a worker that is gone."""
+        for bound in (None, *Priority):
+            self.turns.pop((worker_id, bound), None)
 
     def run(self, name: str, /, **values: Any) -> None:
         """Run a named statement for its effect."""

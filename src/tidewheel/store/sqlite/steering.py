@@ -12,8 +12,9 @@ from tidewheel.model.checks import check_text
 from tidewheel.model.job import Job
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.store.records import job_of
-from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
+from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, id_of, json_text
 
@@ -37,6 +38,7 @@ def cancel(session: Session, job_id: UUID, tenant: str | None, reason: str) -> J
             end_waiting(session, [job], Cause.CANCELLED, reason, now)
         else:
             session.run("ask_to_stop", place=job.place, reason=reason, now=now)
+            session.stir()
     rows = session.rows("get", id=job_id.bytes, tenant=tenant)
     if not rows:
         raise NotFound("job", job_id)
@@ -62,6 +64,7 @@ def redrive(session: Session, job_ids: Sequence[UUID], tenant: str | None) -> li
         places = json_text(list(sent.values()))
         session.run("keep_last_attempts", places=places)
         session.run("redrive", places=places, now=now)
+        session.run("remove_notes", places=places)
         session.run("remove_finished", places=places)
         session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
         for pair in pairs:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,21 +15,29 @@ import apsw
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.checks import check_name
+from tidewheel.model.dependency import AT_ONCE, Relative
 from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, check_limit
 from tidewheel.model.liveness import ExpiredWorker
+from tidewheel.model.log import LogLine, prepare_lines
+from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.states import Cause, State
-from tidewheel.model.submission import MAX_ARGS_BYTES, prepare_all
+from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
-from tidewheel.store.base import ClaimRequest, Counts, Inside, JobFilter, Page
+from tidewheel.store.base import KEEP_LOGS, ClaimRequest, Counts, Inside, JobFilter, Page
+from tidewheel.store.bell import Bell
+from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
     claiming,
+    depending,
     flowing,
     joining,
     keeping,
+    log_lines,
+    noting,
     searching,
     settling,
     steering,
@@ -37,6 +46,7 @@ from tidewheel.store.sqlite import (
 )
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.forking import guard
+from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.session import Session
@@ -58,7 +68,9 @@ class SqliteStore:
         make_id = IdMaker(lambda: micros(clock.now()) // 1000, random.SystemRandom())
         self._writer = Writer(path, Session(connection, clock, make_id))
         self._readers = Readers(path)
+        self._listeners = Listeners(path, self._writer, clock)
         self._forked = False
+        self._rechecked = depending.FIRST
         guard(self)
 
     @property
@@ -77,10 +89,11 @@ class SqliteStore:
     def abandon(self) -> list[apsw.Connection]:
         """Refuse all use in a process that was forked off."""
         self._forked = True
-        return [self._connection, *self._readers.connections]
+        return [self._connection, *self._readers.connections, *self._listeners.abandon()]
 
     def _close(self) -> None:
         # The writer's connection goes last: it then copies the log into the file and removes it.
+        self._listeners.close()
         self._readers.close()
         self._writer.close()
 
@@ -100,6 +113,7 @@ class SqliteStore:
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
+        check_ages(jobs, self._clock.now())
         return await self._write(lambda session: submitting.submit(session, jobs)) if jobs else []
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
@@ -117,6 +131,9 @@ class SqliteStore:
         return await self._write(lambda session: steering.cancel(session, job_id, tenant, reason))
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
+        # Later children are not to hear of ends that earlier ones are still being told of.
+        while await self._write(lambda session: depending.unblock(session, AT_ONCE, job_ids)):
+            pass
         return await self._write(lambda session: steering.redrive(session, job_ids, tenant))
 
     # Runs
@@ -145,6 +162,9 @@ class SqliteStore:
     async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
         return await self._write(lambda session: working.beat(session, worker_ids))
 
+    async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
+        return await self._read(lambda connection: working.stopping(connection, worker_ids))
+
     async def deregister(self, worker_id: UUID) -> Reaped:
         ended = await self._write(lambda session: working.end_worker(session, worker_id, Cause.RELEASED))
         return ended or Reaped()
@@ -160,6 +180,33 @@ class SqliteStore:
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         return await self._read(partial(working.workers, alive=alive))
+
+    # Hints
+
+    def listen(self) -> AbstractAsyncContextManager[Bell]:
+        self._check_process()
+        return self._listeners.listen()
+
+    # Notes and logs
+
+    async def note(self, worker_id: UUID, notes: Sequence[RunNote]) -> None:
+        merged = prepare_notes(notes)
+        if merged:
+            await self._write(lambda session: noting.note(session, worker_id, merged))
+
+    async def checkpoint_of(self, job_id: UUID) -> str | None:
+        return await self._read(lambda connection: noting.checkpoint_of(connection, job_id))
+
+    async def append_logs(self, lines: Sequence[LogLine]) -> None:
+        clean = prepare_lines(lines)
+        if clean:
+            await self._write(lambda session: log_lines.append_logs(session, clean))
+
+    async def logs(
+        self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        begin = check_page(after, limit)
+        return await self._read(lambda connection: log_lines.logs(connection, job_id, tenant, begin, limit))
 
     # Flow
 
@@ -193,12 +240,23 @@ class SqliteStore:
         return await self._read(lambda connection: searching.get(connection, job_id, tenant))
 
     async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
-        if not 1 <= limit <= searching.MAX_PAGE:
-            raise Invalid("limit", f"must be between 1 and {searching.MAX_PAGE}, not {limit}")
+        searching.check_page(limit)
         return await self._read(lambda connection: searching.find(connection, where, limit, after))
 
     async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
         return await self._read(lambda connection: searching.attempts(connection, job_id, tenant))
+
+    async def parents_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        look = partial(depending.relatives, page="parents_page", job_id=job_id, after=after, tenant=tenant)
+        return await self._read(partial(look, limit=searching.check_page(limit)))
+
+    async def children_of(
+        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
+    ) -> list[Relative]:
+        look = partial(depending.relatives, page="children_page", job_id=job_id, after=after, tenant=tenant)
+        return await self._read(partial(look, limit=searching.check_page(limit)))
 
     async def counts(self, *, tenant: str | None = None) -> Counts:
         return await self._read(lambda connection: searching.counts(connection, tenant))
@@ -218,14 +276,27 @@ class SqliteStore:
     async def drop_gated(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.drop_gated(session, limit))
 
+    async def unblock(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: depending.unblock(session, limit))
+
+    async def recheck_blocked(self, *, limit: int = 1000) -> int:
+        cursor = self._rechecked
+        self._rechecked, found = await self._read(lambda connection: depending.find_doubtful(connection, cursor, limit))
+        return await self._write(lambda session: depending.mend(session, found)) if found else 0
+
     async def take_census(self) -> None:
         # Counting takes long in a large store, and the writer has other things to do.
         taken_at = micros(self._clock.now())
         counts = await self._read(keeping.count_active)
         await self._write(lambda session: keeping.keep_census(session, counts, taken_at))
 
-    async def retire(self, keep: Mapping[State, timedelta], *, limit: int = 10_000) -> int:
-        return await self._write(lambda session: keeping.retire(session, keep, limit))
+    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+        gone = await self._write(lambda session: keeping.retire(session, keep, limit))
+        while await self._write(lambda session: keeping.retire_notes(session, limit)) == limit:
+            pass
+        while await self._write(lambda session: keeping.retire_logs(session, logs, limit)) == limit:
+            pass
+        return gone
 
     async def prepare_days(self, *, ahead: int = 7) -> int:
         del ahead
@@ -241,4 +312,10 @@ async def open_store(
         place = Path(path).absolute()
         return SqliteStore(place, open_migrated(place, create=create), clock or SystemClock(), max_args_bytes)
 
-    return await asyncio.to_thread(open_file)
+    opening = asyncio.ensure_future(asyncio.to_thread(open_file))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        # A thread cannot be stopped, and nobody else knows what it opens.
+        await (await opening).close()
+        raise

@@ -10,10 +10,12 @@ import msgspec
 from tidewheel.errors import AlreadyActive, KeyReused
 from tidewheel.model.job import Submitted
 from tidewheel.model.states import WAITING, Cause
-from tidewheel.model.submission import Prepared
+from tidewheel.model.submission import Prepared, field_of
 from tidewheel.store.lanes import Lane
-from tidewheel.store.sqlite.ending import Waiting, end_waiting
+from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
+from tidewheel.store.sqlite.relating import Child, check_free, relate
+from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import id_of, json_text, micros, some, span
 
@@ -25,8 +27,11 @@ _waiting: Final = msgspec.json.Decoder(Waiting).decode
 def submit(session: Session, jobs: Sequence[Prepared]) -> list[Submitted]:
     """See `store.base.JobStore.submit`."""
     batch = Batch(session, session.now)
-    answers = [batch.add(job) for job in jobs]
+    answers = [
+        batch.add(job, field_of("after", position, len(jobs)) if job.after else "") for position, job in enumerate(jobs)
+    ]
     batch.write()
+    batch.relate()
     return answers
 
 
@@ -38,40 +43,54 @@ class Batch:
         self._now = now
         self._lanes = session.lanes
         self._rows: list[Any] = []
+        self._given: list[UUID] = []
+        self._children: list[Child] = []
         self._plain = True
 
-    def add(self, job: Prepared) -> Submitted:
+    def add(self, job: Prepared, field: str) -> Submitted:
         """Take a job in, or find the one that stands for it."""
         lane = self._lanes.intern(self._session.connection, job.lane)
         if job.idempotency_key is not None and (known := self._known(job, lane)) is not None:
             return Submitted(known, created=False)
         active = None if job.unique_key is None else self._active(job, lane)
-        job_id = active or self._session.make_id()
+        job_id = active or job.id or self._session.make_id()
         if job.idempotency_key is not None:
             self._keep_key(job, lane, job_id)
         if active is None:
             self._gather(job, lane, job_id)
+            if job.after:
+                self._children.append(Child(job_id, lane.tenant, job.after, field))
         return Submitted(job_id, created=active is None)
 
     def write(self) -> None:
         """Write what was gathered."""
         if self._rows:
+            check_free(self._session, self._given)
             statement = "add_plain_jobs" if self._plain else "add_jobs"
             self._session.run(statement, jobs=json_text(self._rows), now=self._now)
-            self._rows, self._plain = [], True
+            self._rows, self._given, self._plain = [], [], True
+
+    def relate(self) -> None:
+        """Let the jobs with parents wait for these, once all are written."""
+        if self._children:
+            relate(self._session, self._children, self._now)
 
     def _gather(self, job: Prepared, lane: Lane, job_id: UUID) -> None:
         due_at = self._now if job.delay is None else self._now + span(job.delay)
         due_at = due_at if job.run_at is None else micros(job.run_at)
-        self._lanes.mark(pair_of(lane.id, job.priority), max(due_at, self._now))
+        if not job.after:
+            self._lanes.mark(pair_of(lane.id, job.priority), max(due_at, self._now))
         row: tuple[Any, ...] = (job_id, lane.id, lane.tenant, job.priority, job.args, job.labels, job.options)
-        others = (job.start_by, job.idempotency_key, job.unique_key, job.schedule_id, *job.limit_keys)
+        others = (job.start_by, job.idempotency_key, job.unique_key, job.schedule_id, job.limit_keys, job.after)
         if due_at != self._now or any(others):
             self._plain = False
             keys = json_text(job.limit_keys) if job.limit_keys else None
             named = (keys, job.idempotency_key, job.unique_key, job.schedule_id)
             row = (*row, due_at, some(micros, job.start_by), *named)
+            row = (*row, len(job.after), job.on_parent_failure) if job.after else row
         self._rows.append(row)
+        if job.id is not None:
+            self._given.append(job.id)
 
     def _known(self, job: Prepared, lane: Lane) -> UUID | None:
         """Return the job that came with the same idempotency key before."""

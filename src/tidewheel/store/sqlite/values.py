@@ -14,6 +14,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 
 _encoder: Final = msgspec.json.Encoder(uuid_format="hex")
 decode_keys: Final = msgspec.json.Decoder(tuple[str, ...]).decode
+decode_ids: Final = msgspec.json.Decoder(tuple[UUID, ...]).decode
 
 
 def micros(instant: datetime) -> int:
@@ -46,4 +47,4 @@ def id_of(stored: bytes) -> UUID:
     return UUID(bytes=stored)
 
 
-DIALECT: Final = Dialect(uuid=id_of, instant=instant, keys=decode_keys)
+DIALECT: Final = Dialect(uuid=id_of, instant=instant, keys=decode_keys, ids=decode_ids)

@@ -52,6 +52,12 @@ def beat(session: Session, worker_ids: Sequence[UUID]) -> list[Beat]:
     return [Beat(id_of(row[0]), row[1], instant(row[2]), tuple(stops.get(row[0], ()))) for row in alive]
 
 
+def stopping(connection: apsw.Connection, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
+    """See `store.base.WorkerStore.stopping`."""
+    found = rows(connection, "cancelling", {"workers": json_text(worker_ids)})
+    return [(id_of(worker), id_of(job_id), token) for worker, job_id, token in found]
+
+
 def end_worker(
     session: Session, worker_id: UUID, cause: Cause, beat: int | None = None, rule: LossRule = COUNTED
 ) -> Reaped | None:
@@ -59,7 +65,7 @@ def end_worker(
     now = session.now
     if session.value("end_worker", worker=worker_id.bytes, beat=beat, now=now) is None:
         return None
-    session.turns.pop(worker_id.bytes, None)
+    session.forget_turns(worker_id)
     error = _LOST if cause is Cause.LOST else None
     runs = _held(session.value("runs_of_worker", worker=worker_id.bytes))
     ended = end_runs(session, [(run, Outcome(_NOBODY, run.token, cause, error=error)) for run in runs], now, rule)

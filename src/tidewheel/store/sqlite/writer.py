@@ -8,6 +8,7 @@ itself fails, all of the group hear that and nothing of it is stored.
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, TypeVar
@@ -35,6 +36,13 @@ class Call(NamedTuple):
     answer: "asyncio.Future[Any]"
 
 
+class Look:
+    """Asks the thread to see whether another process has committed something."""
+
+
+_LOOK: Final = Look()
+
+
 class Writer:
     """Runs work on the writing connection, one group of calls in one transaction."""
 
@@ -42,11 +50,13 @@ class Writer:
         self._path = path
         self._session = session
         self._connection = session.connection
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[Call | Look | None] = SimpleQueue()
         self._log_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
         self._closing = False
         self.commits = 0
+        self.on_hint: Callable[[], None] | None = None
+        """Called on the thread after a commit, by this process or another, that listeners should hear of."""
         self._connection.set_wal_hook(self._note_log)
         self._thread = threading.Thread(target=self._work, name=f"tide-writer {path.name}", daemon=True)
         self._thread.start()
@@ -60,6 +70,11 @@ class Writer:
         self._calls.put(Call(work, loop, answer))
         return answer
 
+    def look(self) -> None:
+        """See soon whether another process has committed something; from whichever thread."""
+        if not self._closing:
+            self._calls.put(_LOOK)
+
     def close(self) -> None:
         """Finish what was asked for, then close the connection; blocks until that is done."""
         if not self._closing:
@@ -71,11 +86,21 @@ class Writer:
 
     def _work(self) -> None:
         while (first := self._calls.get()) is not None:
-            answers = self._do_group(first)
-            _tell(answers)
-            del first, answers
+            if isinstance(first, Look):
+                with suppress(apsw.Error):  # whatever is wrong shows at the next piece of work
+                    self._session.notice_others()
+            else:
+                answers = self._do_group(first)
+                _tell(answers)
+                del answers
+            del first
+            self._give_hint()
             self._keep_log_short()
         self._connection.close()
+
+    def _give_hint(self) -> None:
+        if self._session.take_hint() and self.on_hint is not None:
+            self.on_hint()
 
     def _do_group(self, first: Call) -> list[tuple[Call, Any]]:
         """Do what is waiting in one transaction; an answer that is an exception is to be raised."""
@@ -106,14 +131,21 @@ class Writer:
                 answers[-1] = (call, self._do(call))
             if len(answers) >= MOST_IN_GROUP:
                 return
-            try:
-                more = self._calls.get_nowait()
-            except Empty:
-                return
+            more = self._next()
             if more is None:
-                self._calls.put(None)
                 return
             call = more
+
+    def _next(self) -> Call | None:
+        """Return what waits, if anything does. No other process commits while this one is at it: no need to look."""
+        try:
+            while isinstance(more := self._calls.get_nowait(), Look):
+                pass
+        except Empty:
+            return None
+        if more is None:
+            self._calls.put(None)
+        return more
 
     def _do(self, call: Call) -> Any:
         self._connection.execute("SAVEPOINT piece")

@@ -7,7 +7,7 @@ import asyncio
 import base64
 import functools
 import ssl
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from datetime import UTC, timedelta
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ import msgspec
 
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
+from tidewheel.tasks.binding import result_text
 from tidewheel.tasks.builtin import HttpCall, check_http
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal, Retry
@@ -33,6 +34,20 @@ MAX_REDIRECTS: Final = 5
 _TOO_MANY: Final = 429
 _UNAVAILABLE: Final = 503
 _SERVER_ERRORS: Final = 500
+
+
+class HttpTask:
+    """The built-in task, as a runner calls it."""
+
+    wants_context = True
+
+    def call(self, context: Context | None, args: str) -> Coroutine[Any, Any, dict[str, Any]]:
+        if context is None:
+            raise AssertionError("it wants a context")
+        return call(context, msgspec.json.decode(args))
+
+    def encode(self, result: Any) -> str:
+        return result_text(result)
 
 
 async def call(context: Context, args: Mapping[str, Any]) -> dict[str, Any]:

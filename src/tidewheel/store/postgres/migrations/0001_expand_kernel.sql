@@ -71,7 +71,12 @@ CREATE TABLE tidewheel.job (
     waits_for       text CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
     unique_key      text,
     idempotency_key text,
-    cancel_reason   text
+    cancel_reason   text,
+    -- How many parents it waits for; NULL as policy if it has none.
+    waits           integer NOT NULL DEFAULT 0 CHECK (waits >= 0 AND (waits > 0) = (state = 'blocked')),
+    on_parent_failure text CHECK (on_parent_failure IN ('skip', 'run', 'hold')),
+    -- Whether others wait, or once waited, for it: its end must look for them.
+    awaited         boolean NOT NULL DEFAULT false
 ) WITH (
     -- Rows live for seconds: vacuum by count, at full speed, and never shrink the file, which would take a lock that
     -- stops the claimers and would leave an empty table whose plans are wrong for a full one.
@@ -86,6 +91,8 @@ CREATE INDEX job_due ON tidewheel.job (lane, priority, run_at, id) WHERE state =
 CREATE INDEX job_running ON tidewheel.job (worker) WHERE state = 'running';
 CREATE INDEX job_cancelling ON tidewheel.job (worker) WHERE state = 'running' AND cancel_at IS NOT NULL;
 CREATE INDEX job_limited ON tidewheel.job (tenant, waits_for, priority, run_at, id) WHERE state = 'limited';
+-- The policy keeps the keel out, by which the planner would believe that most jobs are blocked.
+CREATE INDEX job_blocked ON tidewheel.job (lane, priority, id) WHERE state = 'blocked' AND on_parent_failure IS NOT NULL;
 CREATE INDEX job_tenant ON tidewheel.job (tenant, id);
 CREATE INDEX job_start_by ON tidewheel.job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE unique_key IS NOT NULL;
@@ -93,8 +100,8 @@ CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE uniqu
 -- A keel: rows that nobody sees (there is no lane 0) and that never leave. The planner prices a scan by the pages and
 -- rows that a table had when it was last vacuumed. Without them it would at times expect an empty table, and pass the
 -- right index over for one that looks just as cheap; a plan made at such a moment is kept when there are a million rows.
-INSERT INTO tidewheel.job (id, run_at, due_at, created_at, updated_at, lane, tenant, priority, state, args)
-SELECT lpad(to_hex(n), 32, '0')::uuid, 'epoch', 'epoch', 'epoch', 'epoch', 0, 0, 0, 'blocked', to_json(repeat('-', 1500))
+INSERT INTO tidewheel.job (id, run_at, due_at, created_at, updated_at, lane, tenant, priority, state, waits, args)
+SELECT lpad(to_hex(n), 32, '0')::uuid, 'epoch', 'epoch', 'epoch', 'epoch', 0, 0, 0, 'blocked', 1, to_json(repeat('-', 1480))
   FROM generate_series(1, 1280) AS n;
 ANALYZE tidewheel.job;
 
@@ -108,9 +115,11 @@ CREATE TABLE tidewheel.job_history (
     result          json,
     result_location text,
     error           json,
+    usage           json,
     CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
 ) PARTITION BY LIST (state);
-ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason;
+ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason, DROP COLUMN waits,
+    ALTER COLUMN awaited SET DEFAULT false;
 -- Local indexes, not unique: the guarded delete from job is what keeps a job from ending twice.
 CREATE INDEX job_history_id ON tidewheel.job_history (id);
 CREATE INDEX job_history_tenant ON tidewheel.job_history (tenant, id);
@@ -118,6 +127,27 @@ CREATE TABLE tidewheel.job_history_succeeded PARTITION OF tidewheel.job_history
     FOR VALUES IN ('succeeded') PARTITION BY RANGE (finished_at);
 CREATE TABLE tidewheel.job_history_other PARTITION OF tidewheel.job_history
     FOR VALUES IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped') PARTITION BY RANGE (finished_at);
+
+-- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
+-- Whoever sets it holds the lock of the child's row. No index knows of it, so that the row changes in place.
+CREATE TABLE tidewheel.dependency (
+    child  uuid NOT NULL,
+    parent uuid NOT NULL,
+    done   boolean NOT NULL,
+    PRIMARY KEY (child, parent)
+) WITH (fillfactor = 80, vacuum_truncate = off);
+CREATE INDEX dependency_parent ON tidewheel.dependency (parent, child);
+-- A keel for this table, too.
+INSERT INTO tidewheel.dependency (child, parent, done)
+SELECT lpad(to_hex(n), 32, '0')::uuid, lpad(to_hex(n), 32, '0')::uuid, true FROM generate_series(1, 5000) AS n;
+ANALYZE tidewheel.dependency;
+
+-- Finished jobs with more children than their own transactions could tell, and the last child that was told.
+CREATE TABLE tidewheel.ended_parent (
+    parent uuid PRIMARY KEY,
+    state  text NOT NULL,
+    beyond uuid NOT NULL
+) WITH (fillfactor = 50);
 
 -- Attempts that did not finish their job.
 CREATE TABLE tidewheel.attempt (
@@ -127,9 +157,36 @@ CREATE TABLE tidewheel.attempt (
     started_at timestamptz,
     ended_at   timestamptz NOT NULL,
     cause      text NOT NULL,
-    error      json
+    error      json,
+    usage      json
 ) PARTITION BY RANGE (ended_at);
 CREATE INDEX attempt_job ON tidewheel.attempt (job_id, token);
+
+-- What runs say of themselves while they go on; apart from the jobs, whose rows must stay small and still.
+CREATE TABLE tidewheel.run_note (
+    job_id     uuid PRIMARY KEY,
+    token      bigint NOT NULL,
+    progress   float8,
+    message    text NOT NULL,
+    checkpoint json,
+    paused     boolean,
+    updated_at timestamptz NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX run_note_age ON tidewheel.run_note (updated_at);
+
+-- Lines that runs wrote, by the day on which they were stored: their own time is that of a foreign clock.
+CREATE TABLE tidewheel.log (
+    job_id    uuid NOT NULL,
+    token     bigint NOT NULL,
+    number    bigint NOT NULL,
+    at        timestamptz NOT NULL,
+    stored_at timestamptz NOT NULL,
+    stream    text NOT NULL,
+    level     text,
+    text      text NOT NULL
+) PARTITION BY RANGE (stored_at);
+-- Not unique: a line that comes again may fall into another day. Readers take the first.
+CREATE INDEX log_job ON tidewheel.log (job_id, token, number, stored_at);
 
 -- Finished jobs are counted as they finish: each batch appends what it ended, and the census folds that into rollup.
 CREATE TABLE tidewheel.tally (
@@ -218,7 +275,7 @@ DECLARE
     part text;
 BEGIN
     PERFORM pg_advisory_xact_lock(8433, 2);
-    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt'] LOOP
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log'] LOOP
         FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
             part := parent || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
@@ -231,13 +288,19 @@ BEGIN
     RETURN made;
 END $$;
 
+-- The first thousand parents of a job.
+CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT parent FROM tidewheel.dependency WHERE child = job ORDER BY parent LIMIT 1000);
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
 CREATE VIEW tidewheel.active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL::timestamptz AS finished_at, NULL::json AS result,
-       NULL::text AS result_location, NULL::json AS error, job.tenant AS tenant_id
+       NULL::text AS result_location, NULL::json AS error, NULL::json AS usage, job.waits, job.on_parent_failure,
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
   FROM tidewheel.job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;
@@ -247,7 +310,8 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
        NULL::text AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at,
        job.run_at, job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result,
-       job.result_location, job.error, job.tenant AS tenant_id
+       job.result_location, job.error, job.usage, 0 AS waits, job.on_parent_failure,
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
   FROM tidewheel.job_history AS job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;

@@ -1,12 +1,12 @@
 -- name: finish_returned
--- The common end: results of runs without limit keys go to history, and nothing else happens. Each row is found by its
+-- The common end: results of runs without limit keys or children go to history, and nothing else happens. Each row is found by its
 -- id, then deleted by its place; the guards stand at the delete, where a concurrent change is seen again.
 -- `IS NOT DISTINCT FROM` and `state || ''` keep the planner off the partial indexes, whose dead entries pile up under a
 -- held snapshot: a vacuum that finds no live row makes them look free of charge.
 WITH outcome AS MATERIALIZED (
     SELECT *
-      FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[])
-           AS outcome (id, token, result, result_location, started_at)
+      FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::text[])
+           AS outcome (id, token, result, result_location, started_at, usage)
 ), mine AS MATERIALIZED (
     SELECT job.at
       FROM outcome
@@ -17,6 +17,7 @@ WITH outcome AS MATERIALIZED (
     DELETE FROM tidewheel.job
      WHERE job.ctid = ANY (ARRAY(SELECT at FROM mine))
        AND job.state || '' = 'running' AND job.worker IS NOT DISTINCT FROM $1 AND job.limit_keys IS NULL
+       AND NOT job.awaited
     RETURNING *
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
@@ -25,12 +26,12 @@ WITH outcome AS MATERIALIZED (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
            token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
-           idempotency_key, finished_at, cause, ran, result, result_location)
+           idempotency_key, on_parent_failure, finished_at, cause, ran, result, result_location, usage)
     SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
            gone.start_by, coalesce(outcome.started_at, gone.started_at), tidewheel.now(), gone.cancel_at,
            gone.token, gone.lane, gone.tenant, gone.priority, gone.failures, gone.losses, 'succeeded', gone.args,
-           gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key,
-           tidewheel.now(), 'returned', true, outcome.result::json, outcome.result_location
+           gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key, gone.on_parent_failure,
+           tidewheel.now(), 'returned', true, outcome.result::json, outcome.result_location, outcome.usage::json
       FROM gone
       JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
     RETURNING id, token
@@ -63,8 +64,9 @@ SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_key
 -- queued, perhaps because room was made for them.
 WITH ending AS MATERIALIZED (
     SELECT *
-      FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[])
-           AS ending (id, state, cause, result, result_location, error, started_at)
+      FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
+                  $9::text[])
+           AS ending (id, state, cause, result, result_location, error, started_at, usage)
 ), mine AS MATERIALIZED (
     SELECT job.at
       FROM ending
@@ -82,7 +84,7 @@ WITH ending AS MATERIALIZED (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
            token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
-           idempotency_key, finished_at, cause, ran, result, result_location, error)
+           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error, usage)
     SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
            gone.start_by, coalesce(ending.started_at, gone.started_at),
            CASE WHEN gone.state = 'running' THEN tidewheel.now() ELSE gone.ended_at END, gone.cancel_at,
@@ -90,11 +92,12 @@ WITH ending AS MATERIALIZED (
            gone.failures + (ending.cause IN ('gave_up', 'unstorable'))::integer,
            gone.losses + (ending.cause = 'quarantined')::integer,
            ending.state, gone.args, gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key,
-           tidewheel.now(), ending.cause, gone.state = 'running', ending.result::json, ending.result_location, ending.error::json
+           gone.on_parent_failure, gone.awaited, tidewheel.now(), ending.cause, gone.state = 'running', ending.result::json, ending.result_location, ending.error::json,
+           ending.usage::json
       FROM gone
       JOIN ending ON ending.id = gone.id
 )
-SELECT id, tenant, CASE WHEN state = 'queued' THEN limit_keys END AS room FROM gone
+SELECT id, tenant, CASE WHEN state = 'queued' THEN limit_keys END AS room, awaited FROM gone
 
 -- name: give_back
 -- Returns locked runs to the queue, never due before now: marks of claimers may already have passed any earlier time.
@@ -113,10 +116,11 @@ UPDATE tidewheel.job
  WHERE job.ctid = back.at AND job.state || '' = 'running'
 
 -- name: add_attempts
-INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error)
-SELECT ended.id, ended.token, $1, coalesce(ended.started_at, job.started_at), tidewheel.now(), ended.cause, ended.error::json
-  FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[], $5::text[], $6::text[])
-       AS ended (id, token, started_at, cause, error)
+INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error, usage)
+SELECT ended.id, ended.token, $1, coalesce(ended.started_at, job.started_at), tidewheel.now(), ended.cause,
+       ended.error::json, ended.usage::json
+  FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[], $5::text[], $6::text[], $7::text[])
+       AS ended (id, token, started_at, cause, error, usage)
  CROSS JOIN LATERAL (SELECT job.started_at FROM tidewheel.job WHERE job.id = ended.id LIMIT 1) AS job
 
 -- name: find_ended

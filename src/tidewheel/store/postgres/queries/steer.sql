@@ -13,8 +13,9 @@ UPDATE tidewheel.job
  WHERE id = $1 AND state || '' = 'running'
 
 -- name: redrive
--- Back from history to the queue. The last attempt becomes a row of its own; the token goes on rising from where it was.
--- A unique key that someone else took meanwhile keeps its job in history.
+-- Back from history to the queue, without what its runs noted. The last attempt becomes a row of its own; the token goes on
+-- rising from where it was. A unique key that someone else took meanwhile keeps its job in history, and so do children
+-- that are still being told.
 WITH named AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS named (id, made)
 ), free AS MATERIALIZED (
@@ -29,6 +30,7 @@ WITH named AS MATERIALIZED (
            ) AS history
       JOIN tidewheel.tenant ON tenant.id = history.tenant
      WHERE ($3::text IS NULL OR tenant.name = $3)
+       AND NOT EXISTS (SELECT FROM tidewheel.ended_parent WHERE ended_parent.parent = history.id)
        AND NOT EXISTS (
            SELECT FROM tidewheel.job
             WHERE history.unique_key IS NOT NULL AND job.tenant = history.tenant AND job.unique_key = history.unique_key
@@ -42,14 +44,18 @@ WITH named AS MATERIALIZED (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
     SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM back GROUP BY 1, 2, 3
 ), remembered AS (
-    INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error)
-    SELECT id, token, worker, started_at, finished_at, cause, error FROM back WHERE ran
+    INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error, usage)
+    SELECT id, token, worker, started_at, finished_at, cause, error, usage FROM back WHERE ran
+), forgotten AS (
+    DELETE FROM tidewheel.run_note USING back WHERE run_note.job_id = back.id
 )
 INSERT INTO tidewheel.job (
        id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at,
-       token, lane, tenant, priority, state, args, labels, options, limit_keys, unique_key, idempotency_key)
+       token, lane, tenant, priority, state, args, labels, options, limit_keys, unique_key, idempotency_key,
+       on_parent_failure, awaited)
 SELECT id, schedule_id, worker, tidewheel.now(), due_at, created_at, tidewheel.now(),
        CASE WHEN start_by > tidewheel.now() THEN start_by END, started_at, ended_at,
-       token, lane, tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key
+       token, lane, tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key,
+       on_parent_failure, awaited
   FROM back
 RETURNING id

@@ -23,17 +23,18 @@ INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, gate) VALUES ($1,
 -- run_at is never before now: a row behind the marks of the claimers would wait for the next sweep.
 INSERT INTO tidewheel.job (
        id, lane, tenant, priority, state, run_at, due_at, start_by, args, labels, options, limit_keys,
-       idempotency_key, unique_key, schedule_id, created_at, updated_at)
-SELECT spec.id, spec.lane, spec.tenant, spec.priority, 'queued', greatest(spec.due_at, tidewheel.now()), spec.due_at,
+       idempotency_key, unique_key, schedule_id, waits, on_parent_failure, created_at, updated_at)
+SELECT spec.id, spec.lane, spec.tenant, spec.priority, CASE WHEN spec.waits > 0 THEN 'blocked' ELSE 'queued' END, greatest(spec.due_at, tidewheel.now()), spec.due_at,
        spec.start_by, spec.args::json, spec.labels::json, spec.options::json, string_to_array(spec.limit_keys, chr(31)),
-       spec.idempotency_key, spec.unique_key, spec.schedule_id, tidewheel.now(), tidewheel.now()
+       spec.idempotency_key, spec.unique_key, spec.schedule_id, coalesce(spec.waits, 0), spec.on_parent_failure,
+       tidewheel.now(), tidewheel.now()
   FROM (
        SELECT *, coalesce(run_at, tidewheel.now() + coalesce(delay, interval '0')) AS due_at
          FROM unnest($1::uuid[], $2::integer[], $3::integer[], $4::smallint[], $5::text[], $6::text[], $7::text[],
                      $8::timestamptz[], $9::interval[], $10::timestamptz[], $11::text[], $12::text[], $13::text[],
-                     $14::uuid[])
+                     $14::uuid[], $15::integer[], $16::text[])
               AS spec (id, lane, tenant, priority, args, labels, options, run_at, delay, start_by, limit_keys,
-                       idempotency_key, unique_key, schedule_id)
+                       idempotency_key, unique_key, schedule_id, waits, on_parent_failure)
        ) AS spec
 ON CONFLICT (tenant, unique_key) WHERE unique_key IS NOT NULL DO NOTHING
 RETURNING id

@@ -28,6 +28,18 @@ UNION ALL
        ) AS head
  WHERE lane.gate = 'drop' AND lane.keyed
  LIMIT $1)
+UNION ALL
+(SELECT head.id
+  FROM tidewheel.lane
+ CROSS JOIN LATERAL (
+       SELECT job.id FROM tidewheel.job
+        WHERE job.state = 'blocked' AND job.on_parent_failure IS NOT NULL AND job.lane = lane.id
+        ORDER BY job.priority, job.id
+        LIMIT $1
+          FOR UPDATE SKIP LOCKED
+       ) AS head
+ WHERE lane.gate = 'drop'
+ LIMIT $1)
 
 -- name: clear_census
 DELETE FROM tidewheel.census
@@ -69,7 +81,7 @@ SELECT parent.relname AS parent, part.relname AS part, inhdetachpending AS pendi
 SELECT relname AS part
   FROM pg_class
  WHERE relnamespace = 'tidewheel'::regnamespace AND relkind = 'r' AND NOT relispartition
-   AND relname ~ '^(job_history_succeeded|job_history_other|attempt)_[0-9]{8}$'
+   AND relname ~ '^(job_history_succeeded|job_history_other|attempt|log)_[0-9]{8}$'
 
 -- name: retire_states
 -- For states that are kept for less time than others in the same partitions; whole days, as with partitions.
@@ -113,6 +125,22 @@ DELETE FROM tidewheel.idempotency
 -- name: retire_sweeps
 -- Scopes that nobody sweeps any more.
 DELETE FROM tidewheel.sweep WHERE next_at < tidewheel.now() - interval '1 day'
+
+-- name: old_edges
+-- The edges of the next children beyond one; those made since $2 are young and not looked at.
+SELECT child FROM tidewheel.dependency WHERE child > $1 AND child < $2 ORDER BY child LIMIT $3
+
+-- name: retire_edges
+-- Edges go with the record of their child.
+DELETE FROM tidewheel.dependency
+ WHERE child = ANY (ARRAY(
+       SELECT old.child
+         FROM unnest($1::uuid[]) AS old (child)
+         LEFT JOIN LATERAL (SELECT 1 AS found FROM tidewheel.job WHERE job.id = old.child LIMIT 1) AS active ON true
+         LEFT JOIN LATERAL (
+              SELECT 1 AS found FROM tidewheel.job_history WHERE job_history.id = old.child LIMIT 1
+              ) AS finished ON true
+        WHERE active.found IS NULL AND finished.found IS NULL))
 
 -- name: retire_workers
 DELETE FROM tidewheel.worker WHERE NOT alive AND ended_at < tidewheel.now() - interval '1 day'

@@ -5,9 +5,9 @@ SELECT * FROM finished_job WHERE id = :id AND (:tenant IS NULL OR tenant = :tena
 
 -- name: attempts
 -- The last attempt stands in history, if the end of the job was the end of a run.
-SELECT job_id, token, worker, started_at, ended_at, cause, error FROM attempt WHERE job_id = :id
+SELECT job_id, token, worker, started_at, ended_at, cause, error, usage FROM attempt WHERE job_id = :id
 UNION ALL
-SELECT id, token, worker, started_at, ended_at, cause, error
+SELECT id, token, worker, started_at, ended_at, cause, error, usage
   FROM job_history
  WHERE id = :id AND ran
  ORDER BY token

@@ -2,14 +2,15 @@
 -- Those of the named runs that are still this worker's; `key` is the place in the list that was given.
 SELECT json_group_array(json_array(
        named.key, job.rowid, job.token, job.lane, job.priority, job.cancel_at IS NOT NULL, job.cancel_reason, job.losses,
-       json(job.limit_keys)))
+       json(job.limit_keys), CASE WHEN job.awaited THEN named.value END))
   FROM json_each(:jobs) AS named
  CROSS JOIN job ON job.id = unhex(named.value)
  WHERE +job.state = 'running' AND +job.worker = :worker
 
 -- name: runs_of_worker
 SELECT json_group_array(json_array(
-       0, rowid, token, lane, priority, cancel_at IS NOT NULL, cancel_reason, losses, json(limit_keys)))
+       0, rowid, token, lane, priority, cancel_at IS NOT NULL, cancel_reason, losses, json(limit_keys),
+       CASE WHEN awaited THEN hex(id) END))
   FROM (SELECT rowid, * FROM job WHERE state = 'running' AND worker = :worker ORDER BY id)
 
 -- name: finish_returned
@@ -17,10 +18,12 @@ SELECT json_group_array(json_array(
 INSERT INTO job_history (
        id, lane, tenant, priority, state, run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
        cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
-       updated_at, started_at, ended_at, finished_at, cause, ran, result, result_location)
+       updated_at, started_at, ended_at, on_parent_failure, awaited, finished_at, cause, ran, result, result_location,
+       usage)
 SELECT job.id, lane, tenant, priority, 'succeeded', run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
        cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
-       :now, coalesce(ended.value ->> 4, started_at), :now, :now, 'returned', 1, ended.value ->> 2, ended.value ->> 3
+       :now, coalesce(ended.value ->> 4, started_at), :now, on_parent_failure, awaited, :now, 'returned', 1, ended.value ->> 2, ended.value ->> 3,
+       ended.value ->> 5
   FROM json_each(:ends) AS ended
  CROSS JOIN job ON job.rowid = ended.value ->> 0
  WHERE +job.state = 'running' AND job.token = ended.value ->> 1
@@ -30,13 +33,14 @@ SELECT job.id, lane, tenant, priority, 'succeeded', run_at, due_at, start_by, to
 INSERT INTO job_history (
        id, lane, tenant, priority, state, run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
        cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
-       updated_at, started_at, ended_at, finished_at, cause, ran, result, result_location, error)
+       updated_at, started_at, ended_at, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error,
+       usage)
 SELECT job.id, lane, tenant, priority, ended.value ->> 3, run_at, due_at, start_by, token,
        failures + (ended.value ->> 4 IN ('gave_up', 'unstorable')), losses + (ended.value ->> 4 = 'quarantined'),
        worker, cancel_at, cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options,
        created_at, :now, coalesce(ended.value ->> 8, started_at),
-       CASE WHEN job.state = 'running' THEN :now ELSE ended_at END, :now, ended.value ->> 4, job.state = 'running',
-       ended.value ->> 5, ended.value ->> 6, ended.value ->> 7
+       CASE WHEN job.state = 'running' THEN :now ELSE ended_at END, on_parent_failure, awaited, :now, ended.value ->> 4, job.state = 'running',
+       ended.value ->> 5, ended.value ->> 6, ended.value ->> 7, ended.value ->> 9
   FROM json_each(:ends) AS ended
  CROSS JOIN job ON job.rowid = ended.value ->> 0
  WHERE job.token = ended.value ->> 1 AND +job.state = ended.value ->> 2
@@ -59,8 +63,9 @@ UPDATE job
 
 -- name: add_attempts
 -- While the runs are still running: the row says who and since when.
-INSERT INTO attempt (job_id, token, worker, started_at, ended_at, cause, error)
-SELECT job.id, job.token, job.worker, coalesce(ended.value ->> 2, job.started_at), :now, ended.value ->> 3, ended.value ->> 4
+INSERT INTO attempt (job_id, token, worker, started_at, ended_at, cause, error, usage)
+SELECT job.id, job.token, job.worker, coalesce(ended.value ->> 2, job.started_at), :now, ended.value ->> 3,
+       ended.value ->> 4, ended.value ->> 5
   FROM json_each(:attempts) AS ended
  CROSS JOIN job ON job.rowid = ended.value ->> 0
  WHERE +job.state = 'running' AND job.token = ended.value ->> 1

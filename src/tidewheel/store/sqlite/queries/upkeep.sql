@@ -1,16 +1,23 @@
 -- name: overdue
-SELECT json_group_array(json_array(rowid, token, state, lane, priority, json(limit_keys)))
+SELECT json_group_array(json_array(
+       rowid, token, state, lane, priority, json(limit_keys), CASE WHEN awaited THEN hex(id) END))
   FROM (SELECT rowid, * FROM job
          WHERE start_by IS NOT NULL AND state <> 'running' AND start_by <= :now
          ORDER BY start_by
          LIMIT :limit)
 
 -- name: behind_drop_gates
-SELECT json_group_array(json_array(rowid, token, state, lane, priority, json(limit_keys)))
+SELECT json_group_array(json_array(
+       rowid, token, state, lane, priority, json(limit_keys), CASE WHEN awaited THEN hex(id) END))
   FROM (
        SELECT job.rowid, job.*
          FROM lane
         CROSS JOIN job ON job.lane = lane.id AND job.state = 'queued'
+        WHERE lane.gate = 'drop'
+        UNION ALL
+       SELECT job.rowid, job.*
+         FROM lane
+        CROSS JOIN job ON job.lane = lane.id AND job.state = 'blocked'
         WHERE lane.gate = 'drop'
         UNION ALL
        SELECT job.rowid, job.*
@@ -25,6 +32,8 @@ SELECT json_group_array(json_array(rowid, token, state, lane, priority, json(lim
 SELECT lane, 'queued', priority, count(*) FROM job WHERE state = 'queued' GROUP BY lane, priority
 UNION ALL
 SELECT lane, 'limited', priority, count(*) FROM job INDEXED BY job_limited WHERE state = 'limited' GROUP BY lane, priority
+UNION ALL
+SELECT lane, 'blocked', priority, count(*) FROM job INDEXED BY job_blocked WHERE state = 'blocked' GROUP BY lane, priority
 UNION ALL
 SELECT lane, 'running', priority, count(*) FROM job INDEXED BY job_running WHERE state = 'running' GROUP BY lane, priority
 
@@ -48,6 +57,11 @@ SELECT lane, count(*) FROM job_history WHERE rowid IN (SELECT value FROM json_ea
 -- name: remove_attempts
 DELETE FROM attempt
  WHERE job_id IN (SELECT id FROM job_history WHERE rowid IN (SELECT value FROM json_each(:places)))
+
+-- name: remove_edges
+-- Edges go with the record of their child.
+DELETE FROM dependency
+ WHERE child IN (SELECT id FROM job_history WHERE rowid IN (SELECT value FROM json_each(:places)))
 
 -- name: put_off_keys
 -- A key outlives the end of its job by a day; while the job is active that is a day from now at the earliest.

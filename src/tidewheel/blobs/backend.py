@@ -1,0 +1,40 @@
+"""What a place for objects must do; three kinds of places do it, and one suite of tests holds them to it."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, Protocol
+
+CHUNK: Final = 8 * 1024 * 1024
+"""How many bytes of an object are in hand at a time."""
+
+
+class Found(NamedTuple):
+    """An object in a list."""
+
+    key: str
+    size: int
+
+
+class Backend(Protocol):
+    """A place for objects.
+
+    What is not there raises `NotFound`; a place that cannot be reached, or refuses, `Unavailable`; one that has no room
+    left, `StoreFull`.
+    """
+
+    async def put(self, key: str, chunks: Iterator[bytes], size: int) -> None:
+        """Write an object whole, in place of an earlier one. If `chunks` raises, that is raised, and nothing changed.
+
+        `chunks` is read in a thread; `size` says how much is to be expected.
+        """
+
+    async def get(self, key: str, take: Callable[[bytes], object]) -> None:
+        """Hand an object to `take`, chunk by chunk, in a thread. If `take` raises, that is raised."""
+
+    async def size(self, key: str) -> int | None:
+        """Return how many bytes an object has; None if there is none."""
+
+    async def find(self, folder: str) -> list[Found]:
+        """Return all objects whose keys begin with these whole steps."""
+
+    async def delete(self, key: str) -> None:
+        """Remove an object, if it is there."""

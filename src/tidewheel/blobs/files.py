@@ -1,0 +1,106 @@
+"""Objects as files in a folder, on the disk before a write returns."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from tidewheel.blobs.backend import CHUNK, Found
+from tidewheel.blobs.disk import part_in, sweep, sync_folder, told_plainly
+from tidewheel.errors import NotFound
+
+_ATTEMPTS: Final = 20
+
+
+class FileBackend:
+    """A folder; several processes may share it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._parts = root / "parts"
+        with told_plainly():
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._parts.mkdir(exist_ok=True)
+            sweep(self._parts)
+
+    async def put(self, key: str, chunks: Iterator[bytes], size: int) -> None:
+        del size
+        await asyncio.to_thread(self._put, key, chunks)
+
+    def _put(self, key: str, chunks: Iterator[bytes]) -> None:
+        with told_plainly(), part_in(self._parts) as part:
+            for chunk in chunks:
+                part.file.write(chunk)
+            part.make_durable()
+            target = self._root / key
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    part.publish(target, replace=True)
+                    break
+                except FileNotFoundError:  # a delete has just removed the folder, which was empty
+                    if attempt == _ATTEMPTS:
+                        raise
+            for folder in self._folders_of(target):
+                sync_folder(folder)
+
+    async def get(self, key: str, take: Callable[[bytes], object]) -> None:
+        await asyncio.to_thread(self._get, key, take)
+
+    def _get(self, key: str, take: Callable[[bytes], object]) -> None:
+        with self._open(key) as file:
+            while chunk := _read(file):
+                take(chunk)
+
+    def _open(self, key: str) -> BinaryIO:
+        with told_plainly():
+            try:
+                return (self._root / key).open("rb")
+            except (FileNotFoundError, NotADirectoryError):
+                raise NotFound("blob", key) from None
+
+    async def size(self, key: str) -> int | None:
+        return await asyncio.to_thread(self._size, key)
+
+    def _size(self, key: str) -> int | None:
+        with told_plainly():
+            try:
+                return (self._root / key).stat().st_size
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    async def find(self, folder: str) -> list[Found]:
+        return await asyncio.to_thread(self._find, folder)
+
+    def _find(self, folder: str) -> list[Found]:
+        found = []
+        with told_plainly():
+            for place, _, names in os.walk(self._root / folder):
+                for name in names:
+                    path = Path(place, name)
+                    with suppress(FileNotFoundError):  # removed in the meantime
+                        found.append(Found(path.relative_to(self._root).as_posix(), path.stat().st_size))
+        return found
+
+    async def delete(self, key: str) -> None:
+        await asyncio.to_thread(self._delete, key)
+
+    def _delete(self, key: str) -> None:
+        target = self._root / key
+        with told_plainly():
+            target.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that is not empty stays
+            for folder in self._folders_of(target)[:-1]:
+                folder.rmdir()
+
+    def _folders_of(self, target: Path) -> tuple[Path, ...]:
+        """Return the folders from the innermost one up to the root."""
+        steps = len(target.relative_to(self._root).parts)
+        return tuple(target.parents[:steps])
+
+
+def _read(file: BinaryIO) -> bytes:
+    with told_plainly():
+        return file.read(CHUNK)

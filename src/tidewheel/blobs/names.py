@@ -1,0 +1,98 @@
+"""Keys and locations of objects, and which names are harmless."""
+
+import re
+from typing import Final, NewType
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Invalid
+
+Digest = NewType("Digest", str)
+"""The SHA-256 of an artifact's content, in 64 lower-case hexadecimal digits."""
+
+SCHEME: Final = "blob:"
+MAX_NAME_BYTES: Final = 600
+MAX_STEP_BYTES: Final = 200
+"""File systems allow 255 bytes for one step of a path, S3 allows 1024 for a whole key."""
+
+_is_digest = re.compile("[0-9a-f]{64}").fullmatch
+_ARTIFACT = re.compile("sha256/[0-9a-f]{2}/[0-9a-f]{62}").fullmatch
+_OUTPUTS = re.compile(
+    r"outputs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/(0|[1-9][0-9]{0,18})/(?:result\.json|files/(.+))", re.DOTALL
+).fullmatch
+# Control characters, separators of lines, marks that turn the direction of writing, and halves of surrogate pairs.
+_NOT_IN_NAME = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]").search
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a run left behind."""
+
+    token: int
+    name: str
+    size: int
+    location: str
+
+
+def check_digest(value: object) -> Digest:
+    """Return a digest, or raise Invalid."""
+    if not isinstance(value, str) or not _is_digest(value):
+        raise Invalid("digest", "must be a SHA-256 in 64 lower-case hexadecimal digits")
+    return Digest(value)
+
+
+def check_output_name(name: str) -> str:
+    """Return the name of an output file: a relative path that stays below where it is put, on any kind of store."""
+    if not name or name.startswith("/"):
+        raise Invalid("output name", "must be a relative path" if name else "must not be empty")
+    if found := _NOT_IN_NAME(name):
+        raise Invalid("output name", f"must not contain the control character U+{ord(found[0]):04X}")
+    if "\\" in name:
+        raise Invalid("output name", "must not contain a backslash")
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise Invalid("output name", f"must have at most {MAX_NAME_BYTES} bytes, not {len(name.encode())}")
+    for step in name.split("/"):
+        if step in ("", ".", ".."):
+            raise Invalid("output name", f"must not have {step!r} as a part of its path")
+        if len(step.encode()) > MAX_STEP_BYTES:
+            raise Invalid("output name", f"each part of its path must have at most {MAX_STEP_BYTES} bytes")
+    return name
+
+
+def artifact_key(digest: Digest) -> str:
+    """Return the key of an artifact."""
+    return f"sha256/{digest[:2]}/{digest[2:]}"
+
+
+def result_key(job_id: UUID, token: int) -> str:
+    """Return the key of a run's result."""
+    return f"outputs/{job_id}/{token}/result.json"
+
+
+def output_key(job_id: UUID, token: int, name: str) -> str:
+    """Return the key of a file that a run left behind."""
+    return f"outputs/{job_id}/{token}/files/{check_output_name(name)}"
+
+
+def location_of(key: str) -> str:
+    """Return what is stored in place of an object's content."""
+    return SCHEME + key
+
+
+def key_of(location: str) -> str:
+    """Return the key that a location names; one that we cannot have made is Invalid."""
+    key = location.removeprefix(SCHEME)
+    outputs = _OUTPUTS(key)
+    if key == location or not (outputs or _ARTIFACT(key)):
+        raise Invalid("location", f"is none of ours: {location[:200]!r}")
+    if outputs and outputs[3] is not None:
+        check_output_name(outputs[3])
+    return key
+
+
+def output_of(key: str, size: int) -> Output | None:
+    """Return the file that a key names; None if it names something else."""
+    found = _OUTPUTS(key)
+    if not found or found[3] is None:
+        return None
+    return Output(token=int(found[2]), name=found[3], size=size, location=location_of(key))

@@ -1,0 +1,1 @@
+"""The programs that a worker's supervisor starts, each with `python -m`."""

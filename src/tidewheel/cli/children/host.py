@@ -1,0 +1,51 @@
+"""A host as a process of its own."""
+
+import shutil
+import tempfile
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from tidewheel.blobs import ArtifactCache
+from tidewheel.store.base import ClaimRequest
+from tidewheel.tasks.definition import COMMAND
+from tidewheel.tasks.registry import CatalogueEntry
+from tidewheel.wiring import files_of, open_all
+from tidewheel.worker.child import Workshop, run_child, work
+from tidewheel.worker.executors.command import CommandExecutor
+from tidewheel.worker.executors.launching import LauncherOptions
+from tidewheel.worker.executors.process import ProcessExecutor
+from tidewheel.worker.host import Host, HostTask
+from tidewheel.worker.sandbox.layers import Grounds
+
+CACHE_BYTES: Final = 2 * 1024**3
+"""How many bytes of artifacts are kept on this machine."""
+
+
+async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
+    setup = shop.setup
+    scratch = Path(tempfile.mkdtemp(prefix="tide-host-", dir=setup.scratch))
+    stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+    options = LauncherOptions(
+        app=setup.app, grounds=Grounds(hidden=files_of(setup.database)), environment=setup.environment
+    )
+    cache = ArtifactCache(scratch / "artifacts", shop.blobs, CACHE_BYTES)
+    command = CommandExecutor(options, clock=shop.clock, directory=scratch, artifacts=cache.use)
+    await command.open()
+    stack.push_async_callback(command.close)
+    tasks = {COMMAND: HostTask(command, CatalogueEntry(kind=COMMAND, mode="process"))}
+    hosted = [entry for entry in setup.catalogue if entry.mode == "process"]
+    if hosted:
+        process = ProcessExecutor(options, clock=shop.clock, directory=scratch, slots=setup.slots)
+        await process.open()
+        stack.push_async_callback(process.close)
+        tasks |= {entry.kind: HostTask(process, entry) for entry in hosted}
+    request = ClaimRequest(
+        worker_id=setup.worker_id, limit=1, queues=setup.queues, kinds=frozenset(tasks), labels=setup.offer.labels
+    )
+    return Host(tasks, shop, request)
+
+
+if __name__ == "__main__":
+    run_child(partial(work, open_all=open_all, build=_build))

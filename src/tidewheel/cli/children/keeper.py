@@ -1,0 +1,29 @@
+"""A keeper as a child of a worker's supervisor."""
+
+import asyncio
+import contextlib
+import uuid
+
+from tidewheel.clock import SystemClock
+from tidewheel.keeper import Keeper, chores_of
+from tidewheel.wiring import open_store
+from tidewheel.worker.child import Greeting, run_child
+from tidewheel.worker.link import Drain, Ready
+
+
+async def _keep(greeting: Greeting) -> None:
+    store = await open_store(greeting.setup.database)
+    clock = SystemClock()
+    keeping = asyncio.ensure_future(Keeper(store, chores_of(store, clock), clock, uuid.uuid4()).run())
+    greeting.link.send(Ready())
+    async for word in greeting.words:
+        if isinstance(word, Drain):
+            break
+    keeping.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await keeping
+    await store.close()
+
+
+if __name__ == "__main__":
+    run_child(_keep)

@@ -1,0 +1,44 @@
+"""A runner as a process of its own."""
+
+import logging
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Final
+
+from tidewheel.logs.handler import RunHandler
+from tidewheel.logs.streams import route_output
+from tidewheel.model.resources import Resources
+from tidewheel.store.base import ClaimRequest
+from tidewheel.tasks.definition import HTTP
+from tidewheel.tasks.loading import load_registry
+from tidewheel.wiring import open_all
+from tidewheel.worker.child import Workshop, run_child, work
+from tidewheel.worker.executors.http import HttpTask
+from tidewheel.worker.executors.inline import CallerTask, InlineTask, Tools
+from tidewheel.worker.runner import Runner
+
+_NOTHING: Final[Resources] = {}
+"""Jobs that ask for resources run at the host."""
+
+
+async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
+    setup = shop.setup
+    tasks: dict[str, InlineTask] = {HTTP: HttpTask()}
+    if setup.app is not None:
+        tasks |= {task.kind: CallerTask(task) for task in load_registry(setup.app).registry if task.mode == "inline"}
+    request = ClaimRequest(
+        worker_id=setup.worker_id,
+        limit=1,
+        queues=setup.queues,
+        kinds=frozenset(tasks),
+        free=_NOTHING,
+        labels=setup.offer.labels,
+    )
+    logging.getLogger().addHandler(RunHandler())
+    route_output()
+    tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch)
+    return Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
+
+
+if __name__ == "__main__":
+    run_child(partial(work, open_all=open_all, build=_build))

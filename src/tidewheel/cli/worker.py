@@ -1,0 +1,172 @@
+"""`tide worker`: run jobs on this machine."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Final
+
+import msgspec
+import typer
+import uvloop
+
+from tidewheel.cli.options import Blobs, Database
+from tidewheel.clock import SystemClock
+from tidewheel.errors import Invalid
+from tidewheel.model.resources import Offer, parse_resources
+from tidewheel.tasks.durations import parse_duration
+from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.worker.executors.describing import describe
+from tidewheel.worker.plan import Modules, WorkerPlan, members_of
+from tidewheel.worker.supervisor import Supervisor
+
+MODULES: Final = Modules(
+    runner="tidewheel.cli.children.runner", host="tidewheel.cli.children.host", keeper="tidewheel.cli.children.keeper"
+)
+
+App = Annotated[str | None, typer.Option(help="The app whose tasks to run, as package.module:attribute.")]
+Queue = Annotated[list[str], typer.Option(help="A queue to serve; may be given several times.")]
+Inline = Annotated[int, typer.Option(help="Runners: processes for async functions, each with an event loop.", min=0)]
+Concurrency = Annotated[int, typer.Option(help="How many async functions a runner serves at once.", min=1)]
+Slots = Annotated[
+    int | None, typer.Option(help="How many processes and commands run at once.  [default: cores]", min=0)
+]
+Resource = Annotated[
+    list[str],
+    typer.Option(
+        "--resource", help="What this machine has, such as gpu=2 or memory=8GiB; cpu and memory are detected."
+    ),
+]
+Label = Annotated[list[str], typer.Option("--label", help="A label that jobs may ask for, such as zone=a.")]
+Env = Annotated[
+    list[str],
+    typer.Option(help="A variable that plain functions and commands may see: NAME to pass it on, or NAME=value."),
+]
+Lease = Annotated[str, typer.Option(help="How long a silent worker keeps its jobs, from 2s to 1h.")]
+Grace = Annotated[str, typer.Option(help="How long a run that must end has to do so by itself.")]
+DrainFor = Annotated[
+    str, typer.Option("--drain", help="How long to wait for running jobs at the first SIGTERM or Ctrl-C.")
+]
+Name = Annotated[str | None, typer.Option(help="The worker's name, for people.  [default: the host's name]")]
+WithKeeper = Annotated[bool, typer.Option("--keeper/--no-keeper", help="Whether to do a share of the chores.")]
+
+
+def worker(
+    *,
+    app: App = None,
+    database: Database = DEFAULT_URL,
+    blobs: Blobs = None,
+    queue: Queue = ["default"],  # noqa: B006 - typer copies it
+    inline: Inline = 1,
+    concurrency: Concurrency = 100,
+    slots: Slots = None,
+    resource: Resource = [],  # noqa: B006
+    label: Label = [],  # noqa: B006
+    env: Env = [],  # noqa: B006
+    lease: Lease = "30s",
+    grace: Grace = "5s",
+    drain: DrainFor = "30s",
+    name: Name = None,
+    keeper: WithKeeper = True,
+) -> None:
+    """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
+    plan = msgspec.structs.replace(
+        plan_of(database, app=app, blobs=blobs, slots=slots, name=name),
+        queues=tuple(dict.fromkeys(queue)),
+        inline=inline,
+        concurrency=concurrency,
+        keeper=keeper,
+        environment=_environment(env),
+        offer=Offer(resources=_resources(resource), labels=_labels(label)),
+        ttl=parse_duration(lease, "lease"),
+        grace=parse_duration(grace, "grace"),
+    )
+    run_worker(plan, parse_duration(drain, "drain").total_seconds())
+
+
+def plan_of(
+    database: str, *, app: str | None, blobs: str | None, slots: int | None, name: str | None = None
+) -> WorkerPlan:
+    """Return a worker with the defaults of this machine."""
+    return WorkerPlan(
+        database=database,
+        blobs=blobs_url(database, blobs),
+        scratch=tempfile.gettempdir(),
+        name=name or f"{socket.gethostname()}:{os.getpid()}",
+        app=app,
+        slots=cores() if slots is None else slots,
+        offer=Offer(resources=_resources(())),
+    )
+
+
+def run_worker(plan: WorkerPlan, drain: float, first: Callable[[], Awaitable[object]] | None = None) -> None:
+    """Do what is to be done first, then run a worker, until a signal ends it."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(message)s")
+    uvloop.run(_until_told(plan, drain, first))
+
+
+async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaitable[object]] | None) -> None:
+    """Listen to signals from the very beginning: drain at the first, hurry at the second, end all at the third."""
+    supervising: list[Supervisor] = []
+    working = asyncio.ensure_future(_work(plan, supervising, first))
+    steps = iter((lambda: supervising[0].drain(drain), lambda: supervising[0].drain(0)))
+
+    def heard() -> None:
+        if not supervising:
+            working.cancel()
+        else:
+            next(steps, supervising[0].kill)()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, heard)
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+    typer.echo("stopped")
+
+
+async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable[[], Awaitable[object]] | None) -> None:
+    if first is not None:
+        await first()
+    catalogue = [] if plan.app is None else await asyncio.to_thread(describe, plan.app, plan.environment)
+    store = await open_store(plan.database)
+    try:
+        for entry in catalogue:
+            if entry.concurrency is not None:
+                await store.set_limit(f"task:{entry.kind}", entry.concurrency)
+        supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
+        supervising.append(supervisor)
+        typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
+        await supervisor.run()
+    finally:
+        await store.close()
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _resources(given: Sequence[str]) -> dict[str, int]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpu": 1000 * cores(), "memory": memory} | parse_resources(",".join(given), "resource")
+
+
+def _environment(given: Sequence[str]) -> dict[str, str]:
+    """Return the variables to pass on; one that is not set is left out, as a shell does."""
+    pairs = (text.partition("=") for text in given)
+    found = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _labels(given: Sequence[str]) -> dict[str, str]:
+    labels = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise Invalid("label", f"must be name=value, not {text[:40]!r}")
+        labels[name] = value
+    return labels

@@ -1,0 +1,48 @@
+"""What tasks print in a process that serves many: each piece goes to the run that is under way."""
+
+import io
+import sys
+from typing import Literal, Protocol, TextIO, cast
+
+from tidewheel.logs.handler import current_sink
+
+
+class OutputSink(Protocol):
+    """Where output goes, such as a `RunLog`."""
+
+    def output(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        """Take raw output."""
+
+
+class RoutedStream(io.TextIOBase):
+    """Stands in for `sys.stdout` or `sys.stderr`; outside of runs it is the stream it stands for."""
+
+    def __init__(self, name: Literal["stdout", "stderr"], original: TextIO) -> None:
+        self._name: Literal["stdout", "stderr"] = name
+        self._original = original
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        sink = current_sink.get()
+        if sink is None:
+            return self._original.write(text)
+        cast("OutputSink", sink).output(self._name, text.encode(errors="replace"))
+        return len(text)
+
+    def flush(self) -> None:
+        self._original.flush()
+
+    def fileno(self) -> int:
+        return self._original.fileno()
+
+
+def route_output() -> None:
+    """Have everything that is printed from now on routed."""
+    sys.stdout = cast("TextIO", RoutedStream("stdout", sys.stdout))
+    sys.stderr = cast("TextIO", RoutedStream("stderr", sys.stderr))

@@ -1,0 +1,53 @@
+"""Lines that runs wrote."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal, get_args
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_instant, clean_text
+
+LogStream = Literal["stdout", "stderr", "log", "system"]
+
+MAX_LINE: Final = 64 * 1024
+MAX_LEVEL: Final = 40
+_STREAMS: Final = get_args(LogStream)
+_MOST: Final = 2**63 - 1
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line. `number` rises within a run, and with job and token it tells the line from all others."""
+
+    job_id: UUID
+    token: int
+    number: int
+    at: datetime
+    """When it was written, by the clock of the host that ran the job."""
+    stream: LogStream
+    level: str | None
+    text: str
+
+
+def prepare_lines(lines: Sequence[LogLine]) -> list[LogLine]:
+    """Return lines that can be stored: texts cleaned and cut to their bounds, the rest checked."""
+    return [_check(line, f"lines[{position}]") for position, line in enumerate(lines)]
+
+
+def _check(line: LogLine, field: str) -> LogLine:
+    if line.stream not in _STREAMS:
+        raise Invalid(f"{field}.stream", f"must be one of {', '.join(_STREAMS)}, not {line.stream!r:.40}")
+    for name, value in (("token", line.token), ("number", line.number)):
+        if not 0 <= value <= _MOST:
+            raise Invalid(f"{field}.{name}", f"must not be negative or beyond 63 bits, but is {value}")
+    return LogLine(
+        job_id=line.job_id,
+        token=line.token,
+        number=line.number,
+        at=check_instant(f"{field}.at", line.at),
+        stream=line.stream,
+        level=None if line.level is None else clean_text(line.level, MAX_LEVEL),
+        text=clean_text(line.text, MAX_LINE),
+    )

@@ -1,0 +1,35 @@
+"""What of a host's resources is free; counted anew from who is there, so that nothing can be given back twice; pure."""
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from tidewheel.model.resources import Needs, Resources
+
+PAUSE_FREES: Final = frozenset({"cpu"})
+"""What a paused run does not use: it keeps its memory and all else."""
+
+
+class Holder(Protocol):
+    """A run that holds resources."""
+
+    @property
+    def needs(self) -> Needs:
+        """What it asked for."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether it stands still."""
+
+
+def free_of(total: Resources, holders: Iterable[Holder], to_pause: Holder | None = None) -> dict[str, int]:
+    """Return what is free, or what would be if one more were paused.
+
+    A run that went on after its longest pause may take more than there is; then nothing is free.
+    """
+    left = dict(total)
+    for holder in holders:
+        stands_still = holder.paused or holder is to_pause
+        for name, amount in holder.needs.resources.items():
+            if not (stands_still and name in PAUSE_FREES):
+                left[name] = left.get(name, 0) - amount
+    return {name: max(amount, 0) for name, amount in left.items()}

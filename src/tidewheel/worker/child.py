@@ -1,0 +1,188 @@
+"""A child of the supervisor, from its first word to its last: set up, take and serve jobs, stop some, drain."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import uvloop
+
+from tidewheel.blobs import Blobs
+from tidewheel.clock import Clock, SystemClock
+from tidewheel.errors import LeaseLost
+from tidewheel.store.base import Store
+from tidewheel.worker.claimer import Claimer, Taker
+from tidewheel.worker.handover import Handover
+from tidewheel.worker.link import Drain, Link, Message, Ready, Setup, Stop
+from tidewheel.worker.page import Page
+from tidewheel.worker.reports import Reports
+from tidewheel.worker.sandbox.parent_death import die_with_parent
+from tidewheel.worker.settler import RunKey, Settler
+
+LEASE_LOST: Final = 4
+"""The exit code of a child that the store no longer counts as alive."""
+SETTLE_WITHIN: Final = 10.0
+"""Seconds that a draining child waits for the store to take its last outcomes."""
+LOOK_EVERY: Final = 0.01
+STOP_WITHIN: Final = 2.0
+"""Seconds that runs have to end after they were told to be given back."""
+
+_log = logging.getLogger(__name__)
+
+
+class Part(Taker, Protocol):
+    """What a child does with what it takes: a runner or a host."""
+
+    @property
+    def busy(self) -> int:
+        """How many runs are under way."""
+
+    async def serve(self) -> None:
+        """Serve what was accepted, until cancelled."""
+
+    def stop(self, keys: Iterable[RunKey]) -> None:
+        """End runs that were asked to stop."""
+
+    def release_waiting(self) -> None:
+        """Give back what was not started."""
+
+    def release_running(self) -> None:
+        """End what still runs, and give it back."""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What every child works with."""
+
+    setup: Setup
+    store: Store
+    blobs: Blobs
+    settler: Settler
+    reports: Reports
+    handover: Handover
+    page: Page
+    clock: Clock
+
+
+Open = Callable[[Setup], Awaitable[tuple[Store, Blobs]]]
+Build = Callable[[Workshop, AsyncExitStack], Awaitable[Part]]
+
+
+class Greeting(NamedTuple):
+    """What a child has from its parent when it begins."""
+
+    setup: Setup
+    page: Page
+    link: Link
+    words: AsyncIterator[Message]
+
+
+def run_child(live: Callable[[Greeting], Awaitable[None]]) -> None:
+    """Be a child: the arguments are the parent's pid, the socket to it and the page shared with it."""
+    parent, link, page = (int(value) for value in sys.argv[1:4])
+    die_with_parent(lambda: os.getppid() == parent)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the supervisor says when to stop
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(message)s")
+
+    async def whole_life() -> None:
+        await live(await _greeted(socket.socket(fileno=link), Page(page)))
+
+    uvloop.run(whole_life())
+
+
+async def _greeted(end: socket.socket, page: Page) -> Greeting:
+    link = await Link.over(end)
+    words = link.messages()
+    setup = await anext(words)
+    if not isinstance(setup, Setup):
+        raise AssertionError(f"the first word must be Setup, not {setup}")  # noqa: TRY004 - a bug, not an input
+    return Greeting(setup, page, link, words)
+
+
+async def work(greeting: Greeting, open_all: Open, build: Build) -> None:
+    """Take and serve jobs with the part that `build` makes, until told to drain."""
+    store, blobs = await open_all(greeting.setup)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        workshop = _workshop(greeting.setup, store, blobs, greeting.page)
+        child = Child(workshop, await build(workshop, stack))
+        greeting.link.send(Ready())
+        await child.live(greeting.words)
+
+
+def _workshop(setup: Setup, store: Store, blobs: Blobs, page: Page) -> Workshop:
+    clock = SystemClock()
+    settler = Settler(store, setup.worker_id, clock)
+    reports = Reports(store, setup.worker_id, clock)
+    return Workshop(setup, store, blobs, settler, reports, Handover(store, blobs), page, clock)
+
+
+class Child:
+    """A part at work."""
+
+    def __init__(self, workshop: Workshop, part: Part) -> None:
+        self._workshop = workshop
+        self._part = part
+        self._clock = workshop.clock
+        self._drain_until = float("inf")
+        self._draining = asyncio.Event()
+
+    async def live(self, words: AsyncIterator[Message]) -> None:
+        """Take and serve jobs until told to drain, and drain."""
+        shop = self._workshop
+        claimer = Claimer(shop.store, shop.setup.worker_id, self._part, shop.page, self._clock)
+        claiming = asyncio.ensure_future(claimer.run())
+        others = [
+            asyncio.ensure_future(work)
+            for work in (self._listen(words), self._part.serve(), shop.settler.run(), shop.reports.run())
+        ]
+        for work in (claiming, *others):
+            work.add_done_callback(_end_with)
+        await self._draining.wait()
+        claiming.cancel()
+        await self._drain()
+        for work in others:
+            work.cancel()
+
+    async def _listen(self, words: AsyncIterator[Message]) -> None:
+        async for word in words:
+            match word:
+                case Stop(runs):
+                    self._part.stop(runs)
+                case Drain(seconds):
+                    self._drain_until = min(self._drain_until, self._clock.monotonic() + seconds)
+                    self._draining.set()
+                case _:
+                    raise AssertionError(f"unexpected word: {word}")
+
+    async def _drain(self) -> None:
+        self._part.release_waiting()
+        while self._part.busy and self._clock.monotonic() < self._drain_until:
+            await self._clock.sleep(LOOK_EVERY)
+        self._part.release_running()
+        latest = self._clock.monotonic() + STOP_WITHIN
+        while self._part.busy and self._clock.monotonic() < latest:
+            await self._clock.sleep(LOOK_EVERY)
+        try:
+            async with asyncio.timeout(SETTLE_WITHIN):
+                await self._workshop.settler.drained()
+        except TimeoutError:
+            _log.warning("the store did not take the last outcomes in time: %d", len(self._workshop.settler.unstored))
+
+
+def _end_with(work: "asyncio.Future[None]") -> None:
+    """End this process when a part of it has failed: the supervisor gives its runs back and starts another."""
+    if work.cancelled() or (error := work.exception()) is None:
+        return
+    if isinstance(error, LeaseLost):
+        _log.warning("%s", error)
+        os._exit(LEASE_LOST)
+    _log.critical("ending after an unexpected error", exc_info=error)
+    os._exit(1)

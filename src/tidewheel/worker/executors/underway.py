@@ -1,0 +1,133 @@
+"""A run under way in a tree of processes: what functions and commands have in common."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from typing import Final
+
+from tidewheel.model.outcome import Usage
+from tidewheel.tasks.ending import End, Ended
+from tidewheel.worker.execution import Order
+from tidewheel.worker.executors.launching import Tree
+from tidewheel.worker.launcher.messages import BodyEnded
+
+_OOM_KILL: Final = -signal.SIGKILL
+
+
+class Underway:
+    """Implements `Execution`. However the body ends once it was asked to stop, that is how the run ended."""
+
+    def __init__(self, order: Order, directory: str, at_close: Callable[[str], None]) -> None:
+        self.order = order
+        self.tree: Tree
+        """Where it runs; set when it begins."""
+        self.directory = directory
+        self._at_close = at_close
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[Ended] = self._loop.create_future()
+        self._asked: End | None = None
+        self._killed: tuple[End, str] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    async def wait(self) -> Ended:
+        """Return how it ended, once it and every process that it left behind are gone."""
+        return await asyncio.shield(self._ended)
+
+    def stop(self, end: End, grace: float) -> None:
+        """Ask it to end, and kill all of it if it has not within `grace` seconds. A second call may shorten that."""
+        if self._ended.done():
+            return
+        if self._asked is None:
+            self._asked = end
+            self.tree.tell("stop")
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self._loop.call_later(grace, self.tree.tell, "kill")
+
+    def kill(self, end: End, why: str) -> None:
+        """End it at once for a reason of the worker's own."""
+        if not self._ended.done() and self._killed is None:
+            self._killed = (end, why)
+            self.tree.tell("kill")
+
+    def pause(self) -> None:
+        """Stop all of its processes where they are."""
+        self.tree.tell("pause")
+
+    def resume(self) -> None:
+        """Let them go on."""
+        self.tree.tell("resume")
+
+    def close(self) -> None:
+        """Remove its scratch directory; after `wait`."""
+        self._at_close(self.directory)
+
+    @property
+    def was_disturbed(self) -> bool:
+        """Whether it was told anything that may reach its process after its end."""
+        return self._asked is not None or self._killed is not None
+
+    def finish(self, ended: Ended) -> None:
+        """Note how it ended by itself; what was done to it counts more."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._killed is not None:
+            ended = Ended(end=self._killed[0], message=self._killed[1], usage=ended.usage, files=ended.files)
+        elif self._asked is not None:
+            ended = Ended(
+                end=self._asked,
+                result=ended.result,
+                message=ended.message,
+                detail=ended.detail,
+                exit_code=ended.exit_code,
+                usage=ended.usage,
+                files=ended.files,
+            )
+        if not self._ended.done():
+            self._ended.set_result(ended)
+
+
+class EndedAtOnce:
+    """Implements `Execution` for a run that could not be started."""
+
+    def __init__(self, ended: Ended) -> None:
+        self._ended = ended
+
+    async def wait(self) -> Ended:
+        """Return why."""
+        return self._ended
+
+    def stop(self, end: End, grace: float) -> None:
+        """Do nothing."""
+
+    def pause(self) -> None:
+        """Do nothing."""
+
+    def resume(self) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def abnormal_end(body: BodyEnded | None, usage: Usage, *, oom_kills: Callable[[], int]) -> Ended | None:
+    """Judge the end of a body that says nothing for itself; None if it exited with a code."""
+    if body is None:
+        return Ended(end=End.SIGNAL, message="its processes were killed from outside", usage=usage)
+    if body.missing is not None:
+        return Ended(end=End.FATAL, message=body.missing, usage=usage)
+    if body.broken is not None:
+        return Ended(end=End.ERROR, message=f"its process could not be set up: {body.broken}", usage=usage)
+    assert body.status is not None
+    if body.status == _OOM_KILL and oom_kills():
+        return Ended(end=End.OOM, message="the kernel ran out of memory and killed it", usage=usage)
+    if body.status < 0:
+        return Ended(end=End.SIGNAL, message=f"killed by {_signal_name(-body.status)}", usage=usage)
+    return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

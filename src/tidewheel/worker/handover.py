@@ -1,0 +1,60 @@
+"""What goes into a run and what comes out of it: results of parents, checkpoints, large results, files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.blobs import Blobs
+from tidewheel.errors import Invalid
+from tidewheel.model.dependency import fill_references, find_references
+from tidewheel.model.job import Job, Run
+from tidewheel.model.outcome import MAX_RESULT_BYTES
+from tidewheel.store.base import NoteStore, SearchStore
+
+MAX_LARGE_RESULT: Final = 64 * 1024 * 1024
+_MARK: Final = '"$result_of"'
+
+
+class HandoverStore(SearchStore, NoteStore, Protocol):
+    """What is asked of a store."""
+
+
+class Handover:
+    """Fetches and stores for the runs of one worker."""
+
+    def __init__(self, store: HandoverStore, blobs: Blobs) -> None:
+        self._store = store
+        self._blobs = blobs
+
+    async def saved(self, run: Run) -> str | None:
+        """Return what an earlier attempt kept; the first has none."""
+        return await self._store.checkpoint_of(run.job_id) if run.token > 1 else None
+
+    async def args(self, run: Run) -> str:
+        """Return the arguments of a run as JSON text, with the results of its parents put in."""
+        if _MARK not in run.args:
+            return run.args
+        args = msgspec.json.decode(run.args)
+        results = {parent: await self._result_of(parent) for parent in find_references(args)}
+        return msgspec.json.encode(fill_references(args, results)).decode()
+
+    async def place(self, run: Run, result: str | None) -> tuple[str | None, str | None]:
+        """Return the result and its location: what is too large for a row goes to the blobs."""
+        if result is None or len(result.encode()) <= MAX_RESULT_BYTES:
+            return result, None
+        if len(result) > MAX_LARGE_RESULT:
+            raise Invalid("result", f"has more than {MAX_LARGE_RESULT} bytes; write a file to $TIDE_OUTPUT_DIR instead")
+        return None, await self._blobs.store_result(run.job_id, run.token, result)
+
+    async def keep_files(self, run: Run, files: Mapping[str, Path]) -> dict[str, str]:
+        """Store output files, and return their locations by name."""
+        return {name: await self._blobs.store_output(run.job_id, run.token, name, path) for name, path in files.items()}
+
+    async def _result_of(self, parent: UUID) -> object:
+        job: Job = await self._store.get(parent)
+        if job.result_location is None:
+            return job.result
+        return msgspec.json.decode(await self._blobs.read(job.result_location, MAX_LARGE_RESULT))

@@ -1,0 +1,248 @@
+"""A host: takes jobs that run in processes of their own, for its slots and resources; a `Taker` without user code."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from tidewheel.errors import Invalid, TideError
+from tidewheel.model.job import Claimed, Run
+from tidewheel.model.outcome import Outcome
+from tidewheel.model.priority import Priority
+from tidewheel.model.resources import Resources
+from tidewheel.model.states import Cause
+from tidewheel.store.base import ClaimRequest
+from tidewheel.tasks.ending import End, Ended, options_of, outcome_of
+from tidewheel.tasks.registry import CatalogueEntry
+from tidewheel.worker.capacity import free_of
+from tidewheel.worker.child import Workshop
+from tidewheel.worker.execution import Executor, Order
+from tidewheel.worker.executors.inline import as_instant
+from tidewheel.worker.live import LiveRun
+from tidewheel.worker.preempt import next_to_resume, victim
+from tidewheel.worker.reports import Report
+from tidewheel.worker.settler import RunKey
+
+LONGEST_PAUSE: Final = 600.0
+"""Seconds after which a paused run goes on, whoever else runs."""
+LOOK_EVERY: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class HostTask:
+    """A kind that this host runs, and how."""
+
+    executor: Executor
+    entry: CatalogueEntry
+
+
+class Host:
+    """Serves runs of the kinds it knows."""
+
+    def __init__(self, tasks: Mapping[str, HostTask], workshop: Workshop, request: ClaimRequest) -> None:
+        self._tasks = tasks
+        self._workshop = workshop
+        self._request = request
+        self._clock = workshop.clock
+        self._slots = workshop.setup.slots
+        self._grace = workshop.setup.grace.total_seconds()
+        self._total: Resources = workshop.setup.offer.resources
+        self._live: dict[RunKey, LiveRun] = {}
+        self._serving: set[asyncio.Task[None]] = set()
+        self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._changed = asyncio.Event()
+        self._wake: Callable[[], None] = self._changed.set
+        self._ahead_of_us = 0.0
+
+    # What a Taker does
+
+    def attach(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+
+    def wanted(self) -> ClaimRequest | None:
+        room = self._slots - self._running
+        if room > 0:
+            return msgspec.structs.replace(self._request, limit=room, free=free_of(self._total, self._live.values()))
+        weakest = victim(self._live.values())
+        if weakest is None:
+            self._changed.clear()
+            return None
+        free = free_of(self._total, self._live.values(), weakest)
+        return msgspec.structs.replace(self._request, limit=1, free=free, at_least=Priority(weakest.priority - 1))
+
+    async def room(self) -> None:
+        await self._changed.wait()
+
+    def accept(self, claimed: Claimed) -> None:
+        if claimed.now is not None:
+            self._ahead_of_us = claimed.now.timestamp() - self._clock.monotonic()
+        for run in claimed.runs:
+            if self._running >= self._slots:
+                self._push_aside(run)
+            entry = self._tasks[run.kind].entry if run.kind in self._tasks else None
+            live = LiveRun(run, entry.preempt if entry else "never", self._open(run), self._clock)
+            self._live[live.key] = live
+            serving = asyncio.create_task(self._serve(live))
+            self._serving.add(serving)
+            serving.add_done_callback(self._serving.discard)
+
+    def held(self) -> set[RunKey]:
+        return self._live.keys() | self._workshop.settler.unstored
+
+    def disown(self, keys: Iterable[RunKey]) -> None:
+        for live in self._named(keys):
+            _log.warning("a run is no longer this worker's, and is ended: job %s", live.run.job_id)
+            live.disowned = True
+            live.stop(End.STOPPED, 0)
+
+    # What the supervisor asks for
+
+    async def serve(self) -> None:
+        """Let paused runs go on that have waited long enough, until cancelled."""
+        while True:
+            await self._clock.sleep(LOOK_EVERY)
+            for live in list(self._live.values()):
+                if live.paused_at is not None and self._clock.monotonic() - live.paused_at > LONGEST_PAUSE:
+                    live.resume(self._grace)
+
+    def stop(self, keys: Iterable[RunKey]) -> None:
+        """End runs that were asked to stop."""
+        for live in self._named(keys):
+            if live.paused:
+                live.resume(self._grace)
+            live.stop(End.STOPPED, self._grace)
+
+    def release_waiting(self) -> None:
+        """Nothing waits here: what was claimed was started."""
+
+    def release_running(self) -> None:
+        """End what still runs, and give it back."""
+        for live in self._live.values():
+            live.released = True
+            live.stop(End.STOPPED, 0)
+
+    @property
+    def busy(self) -> int:
+        """How many runs are under way."""
+        return len(self._live)
+
+    # One run
+
+    async def _serve(self, live: LiveRun) -> None:
+        run = live.run
+        began = self._clock.monotonic() + self._ahead_of_us
+        try:
+            outcome = self._refuse(run, began) or await self._carry_out(live)
+            if live.disowned:
+                return
+            await live.report.close()
+            self._workshop.settler.add(_released(run) if live.released else outcome)
+        except Exception as error:  # noqa: BLE001 - one run must not end the others
+            _log.exception("job %s could not be run", run.job_id)
+            ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
+            self._workshop.settler.add(outcome_of(run, ended, self._random.random()))
+        finally:
+            self._leave(live)
+
+    async def _carry_out(self, live: LiveRun) -> Outcome:
+        run, task = live.run, self._tasks[live.run.kind]
+        try:
+            order = await self._order(run, task.entry)
+        except TideError as error:
+            return self._judge(live, Ended(end=End.ERROR, message=str(error)))
+        started_at = as_instant(self._clock.monotonic() + self._ahead_of_us)
+        execution = await task.executor.start(order, live.report)
+        try:
+            live.started(execution, options_of(run.options).timeout.total_seconds(), self._grace)
+            ended = await execution.wait()
+            live.ended()
+            if live.disowned or live.released:
+                return _released(run)
+            return await self._finish(live, ended, started_at)
+        finally:
+            execution.close()
+
+    async def _finish(self, live: LiveRun, ended: Ended, started_at: datetime) -> Outcome:
+        """Store what the run leaves behind, and return its outcome."""
+        run, handover = live.run, self._workshop.handover
+        outcome = self._judge(live, ended, started_at)
+        try:
+            location = await handover.keep_files(run, ended.files) if ended.files else None
+            result, large = await handover.place(run, outcome.result)
+        except Invalid as error:
+            return self._judge(live, Ended(end=End.FATAL, message=str(error), usage=ended.usage), started_at)
+        except TideError as error:
+            return self._judge(live, Ended(end=End.ERROR, message=str(error), usage=ended.usage), started_at)
+        return msgspec.structs.replace(outcome, result=result, result_location=large or location)
+
+    def _judge(self, live: LiveRun, ended: Ended, started_at: datetime | None = None) -> Outcome:
+        return outcome_of(live.run, ended, self._random.random(), started_at)
+
+    async def _order(self, run: Run, entry: CatalogueEntry) -> Order:
+        handover = self._workshop.handover
+        return Order(
+            job_id=run.job_id,
+            token=run.token,
+            epoch=self._workshop.store.epoch,
+            attempt=run.failures + run.losses + 1,
+            kind=run.kind,
+            args=await handover.args(run),
+            saved=await handover.saved(run),
+            isolation=entry.isolation,
+            memory=run.needs.resources.get("memory"),
+            cpu=run.needs.resources.get("cpu"),
+        )
+
+    def _refuse(self, run: Run, now: float) -> Outcome | None:
+        """Return the end of a run that must not start any more."""
+        if run.cancelling:
+            return Outcome(run.job_id, run.token, Cause.STOPPED)
+        if run.start_by is not None and run.start_by.timestamp() < now:
+            return Outcome(run.job_id, run.token, Cause.EXPIRED)
+        if run.kind not in self._tasks:
+            ended = Ended(end=End.FATAL, message=f"no task {run.kind!r} is known here")
+            return outcome_of(run, ended, 0.0)
+        return None
+
+    # Slots and resources
+
+    @property
+    def _running(self) -> int:
+        return sum(not live.paused for live in self._live.values())
+
+    def _named(self, keys: Iterable[RunKey]) -> list[LiveRun]:
+        return [self._live[key] for key in keys if key in self._live]
+
+    def _open(self, run: Run) -> Report:
+        return self._workshop.reports.open(run.job_id, run.token)
+
+    def _push_aside(self, run: Run) -> None:
+        """Make a slot free for an urgent run."""
+        weakest = victim(self._live.values(), run.priority)
+        if weakest is None:
+            return  # somebody ended meanwhile, or it was adopted: for once one more than there are slots
+        _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id)
+        if weakest.preempt == "pause":
+            weakest.pause()
+        else:
+            weakest.released = True
+            weakest.stop(End.STOPPED, 0)
+
+    def _leave(self, live: LiveRun) -> None:
+        """Let a paused one go on in its place, and look for more."""
+        del self._live[live.key]
+        if self._running < self._slots and (paused := next_to_resume(self._live.values())) is not None:
+            paused.resume(self._grace)
+        self._changed.set()
+        self._wake()
+
+
+def _released(run: Run) -> Outcome:
+    return Outcome(run.job_id, run.token, Cause.RELEASED)

@@ -1,0 +1,63 @@
+"""How a runner speaks to its host: from any thread of the task, and only from the process that was started for it."""
+
+import logging
+import os
+import socket
+import threading
+from typing import Final
+
+import msgspec
+
+from tidewheel.model.checks import clean_text
+from tidewheel.worker.launcher.frames import frame
+from tidewheel.worker.launcher.messages import Logged, Progressed, Saved, Words
+
+_LINE: Final = 16 * 1024
+_LEVELS: Final = (
+    (logging.CRITICAL, "critical"),
+    (logging.ERROR, "error"),
+    (logging.WARNING, "warning"),
+    (logging.INFO, "info"),
+)
+
+
+class Speaker:
+    """Implements `tasks.context.Reporter`."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._encode = msgspec.json.Encoder().encode
+
+    def say(self, words: Words) -> None:
+        """Send words to the host; a process that a task forked has no voice."""
+        if os.getpid() != self._pid:
+            return
+        data = frame(self._encode(words))
+        with self._lock:
+            self._channel.sendall(data)
+
+    def log(self, level: str, text: str) -> None:
+        self.say(Logged(level, clean_text(text, _LINE)))
+
+    def progress(self, fraction: float, message: str) -> None:
+        self.say(Progressed(fraction, clean_text(message, _LINE)))
+
+    def checkpoint(self, data: str) -> None:
+        self.say(Saved(data))
+
+
+class SpeakingHandler(logging.Handler):
+    """Sends log records to the host."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        super().__init__()
+        self._speaker = speaker
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            level = next((name for number, name in _LEVELS if record.levelno >= number), "debug")
+            self._speaker.log(level, self.format(record))
+        except Exception:  # noqa: BLE001 - a record that cannot be formatted must not end the task
+            self.handleError(record)

@@ -1,0 +1,89 @@
+"""The word between the supervisor and a child: messages as lines of JSON over a socket pair that only they hold."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.model.resources import Offer
+from tidewheel.tasks.registry import CatalogueEntry
+
+MAX_MESSAGE: Final = 16 * 1024 * 1024
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
+    """The first word to a child: what it is and where it works. It holds secrets, so it is not on the command line."""
+
+    database: str
+    blobs: str
+    app: str | None
+    worker_id: UUID
+    name: str
+    queues: tuple[str, ...]
+    catalogue: tuple[CatalogueEntry, ...]
+    offer: Offer
+    slots: int
+    ttl: timedelta
+    scratch: str
+    grace: timedelta
+    environment: Mapping[str, str]
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """These runs were asked to stop."""
+
+    runs: tuple[tuple[UUID, int], ...]
+
+
+class Drain(msgspec.Struct, frozen=True, tag="drain"):
+    """Take no more; what has not ended after so many seconds is given back. Then end."""
+
+    seconds: float
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The child is about to take jobs."""
+
+
+Message = Setup | Stop | Drain | Ready
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Message).decode
+
+
+class Link:
+    """One end of the pair."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def over(cls, end: socket.socket) -> "Link":
+        """Speak over this end."""
+        end.setblocking(False)  # noqa: FBT003 - the name of the method says it
+        return cls(*await asyncio.open_unix_connection(sock=end, limit=MAX_MESSAGE))
+
+    def send(self, message: Message) -> None:
+        """Say something; a child that is gone does not hear it."""
+        if not self._writer.is_closing():
+            self._writer.write(_encode(message) + b"\n")
+
+    async def messages(self) -> AsyncIterator[Message]:
+        """Return what the other end says, until it is gone."""
+        try:
+            while line := await self._reader.readline():
+                yield _decode(line)
+        except ConnectionError:
+            return
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
+        try:
+            await self._writer.wait_closed()
+        except OSError:
+            return

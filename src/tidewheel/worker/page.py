@@ -1,0 +1,77 @@
+"""A page of memory that the supervisor shares with one of its children, read and written without any system call.
+
+The supervisor writes until when the lease holds. A runner writes which run its event loop is in the middle of, and
+until when that one may take: if the loop hangs, the supervisor still knows whom to blame.
+"""
+
+import mmap
+import os
+import struct
+from typing import Final, NamedTuple
+from uuid import UUID
+
+SIZE: Final = mmap.PAGESIZE
+_LEASE: Final = struct.Struct("<d")
+_CURRENT: Final = struct.Struct("<16sqd")
+_CURRENT_AT: Final = 64  # a cache line of its own
+_BLAMED_AT: Final = 128
+_NOBODY: Final = bytes(_CURRENT.size)
+
+
+class Current(NamedTuple):
+    """The run whose code has the event loop, and its deadline in seconds of the monotonic clock."""
+
+    job_id: UUID
+    token: int
+    deadline: float
+
+
+class Page:
+    """The shared page; `fd` is handed to the child."""
+
+    def __init__(self, fd: int | None = None) -> None:
+        self.fd = os.memfd_create("tide-page", os.MFD_CLOEXEC) if fd is None else fd
+        if fd is None:
+            os.ftruncate(self.fd, SIZE)
+        self._memory = mmap.mmap(self.fd, SIZE)
+
+    @property
+    def lease_until(self) -> float:
+        """Until when what the child runs may go on, by CLOCK_BOOTTIME."""
+        until: float = _LEASE.unpack_from(self._memory)[0]
+        return until
+
+    @lease_until.setter
+    def lease_until(self, until: float) -> None:
+        _LEASE.pack_into(self._memory, 0, until)
+
+    def enter(self, job_id: bytes, token: int, deadline: float) -> None:
+        """Note whose code gets the loop; a few hundred nanoseconds, since it is done at every step of a task."""
+        _CURRENT.pack_into(self._memory, _CURRENT_AT, job_id, token, deadline)
+
+    def leave(self) -> None:
+        """Note that nobody's code has the loop."""
+        self._memory[_CURRENT_AT : _CURRENT_AT + _CURRENT.size] = _NOBODY
+
+    @property
+    def current(self) -> Current | None:
+        """Whose code has the loop. It may be torn while the child writes: believe what is seen twice."""
+        return self._read(_CURRENT_AT)
+
+    def _read(self, place: int) -> Current | None:
+        job_id, token, deadline = _CURRENT.unpack_from(self._memory, place)
+        return None if token == 0 else Current(UUID(bytes=job_id), token, deadline)
+
+    def blame(self, job_id: bytes, token: int) -> None:
+        """Ask the supervisor to end this process, because of a run that does not end otherwise."""
+        _CURRENT.pack_into(self._memory, _BLAMED_AT, job_id, token, 0.0)
+
+    @property
+    def blamed(self) -> Current | None:
+        """The run because of which the child wants to be ended."""
+        return self._read(_BLAMED_AT)
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._memory.close()
+        os.close(self.fd)

@@ -1,0 +1,113 @@
+"""Which children a worker has, and what each of them serves; pure."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.resources import Offer
+from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl
+from tidewheel.tasks.definition import COMMAND, HTTP
+from tidewheel.tasks.registry import CatalogueEntry
+from tidewheel.worker.link import Setup
+from tidewheel.worker.members import MemberSpec
+
+MOST_CHILDREN: Final = 256
+_NOBODY: Final = UUID(int=0)
+
+
+class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What someone wants a worker to be."""
+
+    database: str
+    blobs: str
+    scratch: str
+    name: str
+    app: str | None = None
+    queues: tuple[str, ...] = ("default",)
+    inline: int = 1
+    """How many runners, each a process with an event loop."""
+    concurrency: int = 100
+    """How many runs a runner serves at once."""
+    slots: int = 2
+    """How many processes and commands run at once."""
+    keeper: bool = True
+    """Whether it also does its share of the chores."""
+    environment: Mapping[str, str] = {}
+    """What tasks in processes of their own see of this environment, besides what every program needs."""
+    offer: Offer = Offer()
+    ttl: timedelta = DEFAULT_TTL
+    grace: timedelta = timedelta(seconds=5)
+    """How long a run that must end has to do so by itself."""
+
+
+class Modules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the children run, as with `python -m`."""
+
+    runner: str
+    host: str
+    keeper: str
+
+
+def members_of(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], modules: Modules) -> list[MemberSpec]:
+    """Return the children: runners for inline tasks and HTTP calls, a host for all else."""
+    _check(plan)
+    inline = (*(entry.kind for entry in catalogue if entry.mode == "inline"), HTTP)
+    hosted = (*(entry.kind for entry in catalogue if entry.mode == "process"), COMMAND)
+    labels = Offer(labels=plan.offer.labels)
+    members = [
+        _member(plan, catalogue, modules.runner, f"{plan.name}/runner-{number}", (inline, plan.concurrency, labels))
+        for number in range(plan.inline)
+    ]
+    if plan.slots:
+        members.append(_member(plan, catalogue, modules.host, f"{plan.name}/host", (hosted, plan.slots, plan.offer)))
+    if plan.keeper:
+        members.append(MemberSpec(modules.keeper, _setup(plan, catalogue, f"{plan.name}/keeper", 0, Offer())))
+    return members
+
+
+def _member(
+    plan: WorkerPlan,
+    catalogue: Sequence[CatalogueEntry],
+    module: str,
+    name: str,
+    serves: tuple[tuple[str, ...], int, Offer],
+) -> MemberSpec:
+    kinds, slots, offer = serves
+    setup = _setup(plan, catalogue, name, slots, offer)
+    worker = WorkerSpec(name=name, queues=plan.queues, kinds=kinds, offer=offer, ttl=plan.ttl)
+    return MemberSpec(module, setup, worker)
+
+
+def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slots: int, offer: Offer) -> Setup:
+    return Setup(
+        database=plan.database,
+        blobs=plan.blobs,
+        app=plan.app,
+        worker_id=_NOBODY,
+        name=name,
+        queues=plan.queues,
+        catalogue=tuple(catalogue),
+        offer=offer,
+        slots=slots,
+        ttl=plan.ttl,
+        scratch=plan.scratch,
+        grace=plan.grace,
+        environment=plan.environment,
+    )
+
+
+def _check(plan: WorkerPlan) -> None:
+    check_ttl(plan.ttl)
+    for field, value, least in (
+        ("inline", plan.inline, 0),
+        ("slots", plan.slots, 0),
+        ("concurrency", plan.concurrency, 1),
+    ):
+        if not least <= value <= (MOST_CHILDREN if field == "inline" else 10_000):
+            raise Invalid(field, f"must be at least {least}, and not {value}")
+    if not plan.inline and not plan.slots:
+        raise Invalid("slots", "a worker without runners and without slots runs nothing")

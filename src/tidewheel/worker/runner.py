@@ -1,0 +1,183 @@
+"""A runner: takes jobs of the user's async functions and serves them in the slots of its event loop; a `Taker`."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from tidewheel.model.job import Claimed, Run
+from tidewheel.model.outcome import Failure, Outcome
+from tidewheel.model.states import Cause
+from tidewheel.store.base import ClaimRequest
+from tidewheel.tasks.ending import End, options_of
+from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools, as_instant
+from tidewheel.worker.settler import RunKey
+from tidewheel.worker.slots import Pace, Slot, Waiting
+
+STRETCH: Final = 0.004
+"""Seconds after which a slot that never had to wait lets the rest of the process have the loop."""
+LATE_START: Final = 0.01
+"""A body that begins later than this after its claim says when it began."""
+
+_log = logging.getLogger(__name__)
+
+
+class Runner:
+    """Serves runs of the tasks it knows."""
+
+    def __init__(
+        self, tasks: Mapping[str, InlineTask], request: ClaimRequest, tools: Tools, *, slots: int, grace: float
+    ) -> None:
+        self.page = tools.page
+        self.overtime = grace
+        self._tasks = tasks
+        self._request = request
+        self._tools = tools
+        self._clock = tools.clock
+        self._executor = InlineExecutor(tools)
+        self._slots = [Slot(self) for _ in range(slots)]
+        self._idle: list[asyncio.Future[None]] = []
+        self._waiting = Waiting()
+        self._pace = Pace(slots)
+        self._room = asyncio.Event()
+        self._ahead_of_us = 0.0
+
+    # What a Taker does
+
+    def attach(self, wake: Callable[[], None]) -> None:
+        """Nothing here changes what is wanted while there is room."""
+
+    def wanted(self) -> ClaimRequest | None:
+        ahead = self._pace.ahead()
+        room = len(self._idle) + ahead - len(self._waiting)
+        if room < 1 or (self._waiting and room < (len(self._slots) + ahead) // 4):
+            self._room.clear()
+            return None
+        return msgspec.structs.replace(self._request, limit=room)
+
+    async def room(self) -> None:
+        await self._room.wait()
+
+    def accept(self, claimed: Claimed) -> None:
+        if claimed.now is not None:
+            self._ahead_of_us = claimed.now.timestamp() - self._clock.monotonic()
+        self._waiting.add(claimed.runs)
+        self._wake_one()
+
+    def held(self) -> set[RunKey]:
+        here = {(run.job_id, run.token) for run in self._waiting}
+        here |= {(slot.run.job_id, slot.run.token) for slot in self._slots if slot.run is not None}
+        return here | self._tools.settler.unstored
+
+    def disown(self, keys: Iterable[RunKey]) -> None:
+        lost = set(keys)
+        self._waiting.take_out(lambda run: (run.job_id, run.token) in lost)
+        for slot in self._serving(lost):
+            _log.warning("a run is no longer this worker's, and is ended: %s", slot.run)
+            slot.disowned = True
+            self._end(slot, End.STOPPED)
+
+    # What the supervisor asks for
+
+    def stop(self, keys: Iterable[RunKey]) -> None:
+        """End runs that were asked to stop."""
+        wanted = set(keys)
+        for run in self._waiting.take_out(lambda run: (run.job_id, run.token) in wanted):
+            self._tools.settler.add(Outcome(run.job_id, run.token, Cause.STOPPED))
+        for slot in self._serving(wanted):
+            self._end(slot, End.STOPPED)
+
+    def release_waiting(self) -> None:
+        """Give back what was not started."""
+        for run in self._waiting.take_out(lambda _: True):
+            self._tools.settler.add(Outcome(run.job_id, run.token, Cause.RELEASED))
+
+    def release_running(self) -> None:
+        """Cancel what still runs, and give it back."""
+        for slot in self._slots:
+            if slot.run is not None:
+                slot.released = True
+                self._end(slot, End.STOPPED)
+
+    @property
+    def busy(self) -> int:
+        """How many runs are being served."""
+        return sum(slot.run is not None for slot in self._slots)
+
+    # The slots
+
+    async def serve(self) -> None:
+        """Serve until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for slot in self._slots:
+                slot.task = group.create_task(self._serve_with(slot))
+
+    def on_suspended(self, slot: Slot) -> None:
+        """Watch the time of a run that waits for something, and let another slot go on."""
+        slot.call_after(slot.deadline - self._clock.monotonic(), lambda slot: self._end(slot, End.TIMEOUT))
+        self._wake_one()
+
+    async def _serve_with(self, slot: Slot) -> None:
+        began = self._clock.monotonic()
+        while True:
+            run = self._waiting.pop()
+            if run is None:
+                await self._wait_for_work()
+                began = self._clock.monotonic()
+                continue
+            now = self._clock.monotonic()
+            if now - began > STRETCH:
+                await self._let_others_run()
+                began = now = self._clock.monotonic()
+            await self._serve_one(slot, run, now)
+            if slot.has_suspended:
+                began = self._clock.monotonic()
+
+    async def _wait_for_work(self) -> None:
+        self.page.leave()
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle.append(woken)
+        self._room.set()
+        await woken
+
+    async def _let_others_run(self) -> None:
+        self.page.leave()
+        self._room.set()
+        await self._clock.sleep(0)
+
+    def _wake_one(self) -> None:
+        if self._waiting and self._idle:
+            self._idle.pop().set_result(None)
+
+    async def _serve_one(self, slot: Slot, run: Run, now: float) -> None:
+        task = self._tasks.get(run.kind)
+        refused = self._refuse(run, task, now)
+        if task is None or refused is not None:
+            self._tools.settler.add(refused or Outcome(run.job_id, run.token, Cause.RELEASED))
+            return
+        slot.begin(run, now + options_of(run.options).timeout.total_seconds())
+        store_time = now + self._ahead_of_us
+        late = store_time - run.claimed_at.timestamp() > LATE_START
+        await self._executor.serve(slot, run, task, as_instant(store_time) if late else None)
+        self._pace.note(self._clock.monotonic() - now, suspended=slot.has_suspended)
+
+    def _refuse(self, run: Run, task: InlineTask | None, now: float) -> Outcome | None:
+        """Return the end of a run that must not start any more."""
+        if run.cancelling:
+            return Outcome(run.job_id, run.token, Cause.STOPPED)
+        if run.start_by is not None and run.start_by.timestamp() < now + self._ahead_of_us:
+            return Outcome(run.job_id, run.token, Cause.EXPIRED)
+        if task is None:
+            error = Failure(reason="fatal", message=f"no task {run.kind!r} is known here")
+            return Outcome(run.job_id, run.token, Cause.GAVE_UP, error=error)
+        return None
+
+    def _serving(self, keys: set[RunKey]) -> list[Slot]:
+        return [slot for slot in self._slots if slot.run is not None and (slot.run.job_id, slot.run.token) in keys]
+
+    def _end(self, slot: Slot, end: End) -> None:
+        """Cancel a run; if it goes on all the same, let the supervisor end this whole process."""
+        slot.cancel(end)
+        slot.call_after(self.overtime, Slot.blame)

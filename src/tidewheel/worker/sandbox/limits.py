@@ -1,0 +1,51 @@
+"""Limits of the kernel on each process of a task, which their children inherit.
+
+RLIMIT_AS is left alone: runtimes reserve far more address space than they use. RLIMIT_DATA counts what a process could
+write to, which is near to what it uses; the tree as a whole is watched from outside (`executors.watch`).
+"""
+
+import contextlib
+import resource
+from typing import Final
+
+import msgspec
+
+OPEN_FILES: Final = 4096
+MAX_THREADS: Final = 4096
+"""Processes and threads of one task together that the kernel allows, where it can count them."""
+MAX_PROCESSES: Final = 512
+"""Processes of one task, as they are counted from outside some times a second."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task may use."""
+
+    data: int | None = None
+    """Bytes of private memory for each process."""
+
+
+def apply(limits: Limits, *, own_user_namespace: bool) -> None:
+    """Set the limits of this process and of all that it will start."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
+    if own_user_namespace:  # elsewhere the kernel counts all processes of the user, whoever started them
+        _lower(resource.RLIMIT_NPROC, MAX_THREADS)
+    if limits.data is not None:
+        _lower(resource.RLIMIT_DATA, limits.data)
+
+
+def allow_data(bound: int | None) -> None:
+    """Set how much private memory this process may use from now on; it may be changed again."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = hard if bound is None else bound
+    if hard != resource.RLIM_INFINITY and bound is not None:
+        soft = min(bound, hard)
+    with contextlib.suppress(ValueError, OSError):  # the kernel refuses nothing here but odd numbers
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _lower(kind: int, bound: int) -> None:
+    soft, hard = resource.getrlimit(kind)
+    most = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
+    least = most if soft == resource.RLIM_INFINITY else min(most, soft)
+    resource.setrlimit(kind, (least, most))

@@ -1,0 +1,89 @@
+"""A tree of processes as /proc shows it: for signals where there is no namespace, and for what a task uses.
+
+All that a task starts stays below its root, for the root takes in orphans, as init of its namespace or as subreaper.
+A walk is a moment's view; so whoever acts on one walks again until nothing new is found.
+"""
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Final
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_ROUNDS: Final = 1_000
+
+
+def descendants(root: int) -> Iterator[int]:
+    """Yield the processes below one, parents before their children."""
+    unseen = list(_children(root))
+    while unseen:
+        pid = unseen.pop()
+        yield pid
+        unseen += _children(pid)
+
+
+def resident(pid: int | str) -> int:
+    """Return how many bytes of a process are in memory; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:  # noqa: PTH123 - some times a second for each task
+            return int(file.read(200).split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def resident_here() -> int:
+    """Return how many bytes of this process are in memory."""
+    return resident("self")
+
+
+def signal_all(root: int, number: signal.Signals, keep: int = 0) -> None:
+    """Signal every process below a root, but one that is kept with all that it does, until no new one is found."""
+    seen: set[int] = set()
+    for _ in range(_ROUNDS):
+        found = {pid for pid in descendants(root) if pid != keep} - seen
+        if not found:
+            return
+        for pid in found:
+            _signal(pid, number)
+        seen |= found
+
+
+def kill_all(root: int, keep: int = 0) -> None:
+    """Kill every process below a root and reap those that are its own children, until none is left but the kept one."""
+    while found := [pid for pid in descendants(root) if pid != keep]:
+        if not sum(_signal(pid, signal.SIGKILL) for pid in found):
+            return  # another user's: without no-new-privileges a task can start such processes
+        reap(keep)
+        os.sched_yield()
+
+
+def reap(keep: int = 0) -> None:
+    """Reap the children of this process that have ended, but one."""
+    for pid in _children(os.getpid()):
+        if pid != keep:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names are all that is needed
+            with open(f"/proc/{pid}/task/{thread}/children", "rb", buffering=0) as file:  # noqa: PTH123 - as above
+                found += map(int, file.read().split())
+    except OSError:  # it has ended meanwhile
+        pass
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> bool:
+    """Signal a process, and tell whether that is allowed."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""Stores what became of runs: what gathers while one batch is on its way goes with the next."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+from uuid import UUID
+
+from tidewheel.clock import Clock
+from tidewheel.errors import Unavailable
+from tidewheel.model.outcome import Failure, Outcome, Verdict
+from tidewheel.model.states import Cause
+from tidewheel.store.base import RunStore
+
+MOST_IN_BATCH: Final = 500
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 1.0
+
+RunKey = tuple[UUID, int]
+"""A job and the token of one of its runs."""
+
+_log = logging.getLogger(__name__)
+
+
+class Settler:
+    """Reports outcomes for one worker. None is forgotten: while the store is away they wait."""
+
+    def __init__(self, store: RunStore, worker_id: UUID, clock: Clock) -> None:
+        self._store = store
+        self._worker_id = worker_id
+        self._clock = clock
+        self._waiting: deque[Outcome] = deque()
+        self._flying: list[Outcome] = []
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        self._none.set()
+        self.stale = 0
+        """How many outcomes came too late: the run had passed to someone else."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Take an outcome; it is stored within milliseconds."""
+        self._waiting.append(outcome)
+        if not self._some.is_set():
+            self._some.set()
+            self._none.clear()
+
+    @property
+    def unstored(self) -> set[RunKey]:
+        """The runs that have ended here, but not yet in the store."""
+        return {(outcome.job_id, outcome.token) for outcome in (*self._flying, *self._waiting)}
+
+    async def run(self) -> None:
+        """Store outcomes until cancelled."""
+        while True:
+            await self._some.wait()
+            while self._waiting:
+                self._flying = [self._waiting.popleft() for _ in range(min(MOST_IN_BATCH, len(self._waiting)))]
+                await self._store_batch(self._flying)
+                self._flying = []
+            self._some.clear()
+            self._none.set()
+
+    async def drained(self) -> None:
+        """Return when everything is stored."""
+        await self._none.wait()
+
+    async def _store_batch(self, batch: Sequence[Outcome]) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                verdicts = await self._store.settle(self._worker_id, batch)
+            except Unavailable as error:
+                _log.warning("%d outcomes wait: %s", len(batch), error)
+                await self._clock.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except Exception:  # noqa: BLE001 - outcomes must not be lost to a bug
+                _log.exception("%d outcomes could not be stored together", len(batch))
+                await self._store_apart(batch)
+                return
+            else:
+                self.stale += sum(verdict is Verdict.STALE for verdict in verdicts)
+                return
+
+    async def _store_apart(self, batch: Sequence[Outcome]) -> None:
+        """Store one by one what cannot be stored together; one that cannot be stored at all ends its own job."""
+        if len(batch) > 1:
+            for outcome in batch:
+                await self._store_batch([outcome])
+        elif batch[0].error is None or batch[0].error.reason != "unstorable":
+            error = Failure(reason="unstorable", message="the outcome of this run could not be stored")
+            await self._store_batch([Outcome(batch[0].job_id, batch[0].token, Cause.GAVE_UP, error=error)])

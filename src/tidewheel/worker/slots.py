@@ -1,0 +1,197 @@
+"""The slots of a runner: long-lived tasks of the event loop, each serving one run after the other.
+
+A coroutine that never suspends costs no turn of the loop and no new task: the slot that has the loop simply awaits one
+after the other. Only when one suspends is the next slot woken to go on with what is waiting.
+"""
+
+import asyncio
+import contextvars
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from typing import Any, Final, Protocol
+
+from tidewheel.model.job import Run
+from tidewheel.model.priority import Priority
+from tidewheel.tasks.context import Context
+from tidewheel.tasks.ending import End
+from tidewheel.worker.page import Page
+
+WORK_AHEAD: Final = 0.02
+"""Seconds of expected work that may be claimed before it can start."""
+MOST_AHEAD: Final = 400
+_MEMORY: Final = 0.05
+"""How much of the estimate the newest run makes up."""
+
+
+class Waiting:
+    """Runs that were claimed and not started yet: a few milliseconds of work, the most urgent first."""
+
+    def __init__(self) -> None:
+        self._by_priority = tuple(deque[Run]() for _ in Priority)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_priority))
+
+    def __iter__(self) -> Iterator[Run]:
+        return (run for queue in self._by_priority for run in queue)
+
+    def add(self, runs: list[Run]) -> None:
+        for run in runs:
+            self._by_priority[run.priority].append(run)
+
+    def pop(self) -> Run | None:
+        for queue in self._by_priority:
+            if queue:
+                return queue.popleft()
+        return None
+
+    def take_out(self, wanted: Callable[[Run], bool]) -> list[Run]:
+        """Remove and return what is wanted."""
+        out = [run for run in self if wanted(run)]
+        if out:
+            for queue in self._by_priority:
+                kept = [run for run in queue if not wanted(run)]
+                queue.clear()
+                queue.extend(kept)
+        return out
+
+
+class Pace:
+    """An estimate of how long a run keeps this runner busy, and from it how much to claim ahead."""
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._seconds = WORK_AHEAD  # nothing is claimed ahead before something is known
+
+    def note(self, seconds: float, *, suspended: bool) -> None:
+        """Note one run; those that suspend share the loop with others."""
+        own = seconds / self._slots if suspended else seconds
+        self._seconds += _MEMORY * (own - self._seconds)
+
+    def ahead(self) -> int:
+        """Return how many runs are `WORK_AHEAD` of work."""
+        return min(MOST_AHEAD, int(WORK_AHEAD / max(self._seconds, 1e-6)))
+
+
+class SlotOwner(Protocol):
+    """Who has the slots."""
+
+    page: Page
+    overtime: float
+
+    def on_suspended(self, slot: "Slot") -> None:
+        """Code of this slot's run let go of the loop for the first time."""
+
+
+class Slot:
+    """One of the tasks; `run` is what it serves now."""
+
+    def __init__(self, owner: SlotOwner) -> None:
+        self._owner = owner
+        self._page = owner.page
+        self._timer: asyncio.TimerHandle | None = None
+        self._key = b""
+        self._token = 0
+        self._page_deadline = 0.0
+        self.task: asyncio.Task[None] | None = None
+        self.run: Run | None = None
+        self.context: Context | None = None
+        self.ending: End | None = None
+        """Why its coroutine was cancelled, if that was our doing."""
+        self.released = False
+        """Whether to give the run back instead of reporting an end."""
+        self.disowned = False
+        self.deadline = 0.0
+        self.has_suspended = False
+
+    def begin(self, run: Run, deadline: float) -> None:
+        """Take a run to be served."""
+        self.run, self.deadline, self.ending = run, deadline, None
+        self.released = self.disowned = self.has_suspended = False
+        self.context = None
+        self._key, self._token = run.job_id.bytes, run.token
+        self._page_deadline = deadline + self._owner.overtime
+
+    def finish(self) -> None:
+        """Be free again."""
+        self.run = self.context = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.ending is not None and self.task is not None:
+            self.task.uncancel()
+
+    def entered(self) -> None:
+        """Note that the code of this run has the loop."""
+        self._page.enter(self._key, self._token, self._page_deadline)
+
+    def left(self) -> None:
+        """Note that nobody's code has the loop."""
+        self._page.leave()
+
+    def suspended(self) -> None:
+        """Note the first time that the code lets go of the loop."""
+        self.has_suspended = True
+        self._owner.on_suspended(self)
+
+    def call_after(self, seconds: float, call: "Callable[[Slot], None]") -> None:
+        """Have something done to this run after a while, unless it ends before."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(max(seconds, 0.0), call, self)
+
+    def cancel(self, end: End) -> None:
+        """Cancel the coroutine of the run; the first reason stands."""
+        if self.context is not None:
+            self.context.request_stop()
+        if self.ending is None and self.task is not None:
+            self.ending = end
+            self.task.cancel()
+
+    def blame(self) -> None:
+        """Ask the supervisor to end this process, since the run does not end."""
+        self._page.blame(self._key, self._token)
+
+
+class Steps(Protocol):
+    """Whom to tell how a coroutine comes along."""
+
+    def entered(self) -> None:
+        """Its code gets the loop."""
+
+    def suspended(self) -> None:
+        """Its code let go of the loop for the first time."""
+
+    def left(self) -> None:
+        """Its code let go of the loop, and waits."""
+
+
+@types.coroutine
+def in_steps(
+    coroutine: Coroutine[Any, Any, Any], context: contextvars.Context, steps: Steps
+) -> Generator[Any, Any, Any]:
+    """Await a coroutine in a context of its own, telling when its code has the loop and when not."""
+    steps.entered()
+    try:
+        waits_for = context.run(coroutine.send, None)
+    except StopIteration as end:
+        return end.value
+    steps.suspended()
+    while True:
+        steps.left()
+        try:
+            value = yield waits_for
+        except GeneratorExit:
+            coroutine.close()
+            raise
+        except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
+            step: Callable[[Any], Any] = coroutine.throw
+            given: Any = error
+        else:
+            step, given = coroutine.send, value
+        steps.entered()
+        try:
+            waits_for = context.run(step, given)
+        except StopIteration as end:
+            return end.value

@@ -1,0 +1,258 @@
+"""The supervisor: keeps the children of a worker running and their leases renewed, and ends them when it cannot.
+
+It runs no user code and waits for nobody but the store, so whatever a task does, the beats go on. When the store does
+not answer, the supervisor ends all runs before the lease does, and begins anew when the store is back. Should it be
+unable to do even that (stopped, swapped out), the kernel's timer ends it, and with it all its children.
+"""
+
+import asyncio
+import logging
+import random
+import signal
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final, Protocol
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.clock import Clock
+from tidewheel.errors import Unavailable
+from tidewheel.model.job import Run
+from tidewheel.model.outcome import Outcome
+from tidewheel.model.worker import WorkerSpec
+from tidewheel.store.base import HintStore, RunStore, WorkerStore
+from tidewheel.tasks.ending import End, Ended, outcome_of
+from tidewheel.worker.child import LEASE_LOST
+from tidewheel.worker.deadman import DeadMan
+from tidewheel.worker.lease import Lease
+from tidewheel.worker.link import Drain, Stop
+from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
+
+WATCH_EVERY: Final = 0.2
+"""Seconds between two looks at who has the event loops."""
+STOPS_EVERY: Final = 0.1
+"""Seconds between two looks at who was asked to stop, at the least."""
+RETRY_EVERY: Final = 0.25
+"""Seconds between two tries to beat while the store does not answer."""
+DRAIN_SLACK: Final = 15.0
+"""Seconds after which a child that should have drained is killed."""
+QUICK_DEATH: Final = 10.0
+"""A child that lived no longer than this many seconds is started again only after a pause."""
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class SupervisorStore(WorkerStore, RunStore, HintStore, Protocol):
+    """What a supervisor asks of a store."""
+
+
+class Supervisor:
+    """Runs one worker."""
+
+    def __init__(self, store: SupervisorStore, specs: Sequence[MemberSpec], clock: Clock, *, ttl: timedelta) -> None:
+        self._store = store
+        self._specs = specs
+        self._clock = clock
+        self._ttl = ttl
+        self._deadman = DeadMan()
+        self._lease = Lease(ttl, clock.monotonic())
+        self._members: list[Member] = []
+        self._draining = False
+        self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
+        become_reaper()
+
+    async def run(self) -> None:
+        """Work until drained."""
+        others = [asyncio.ensure_future(work) for work in (self._beat(), self._watch_loops(), self._hear_stops())]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for spec in self._specs:
+                    group.create_task(self._keep(spec))
+        finally:
+            for work in others:
+                work.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            self._deadman.disarm()
+
+    def drain(self, seconds: float) -> None:
+        """Take no more jobs; give back what has not ended after so many seconds, and end."""
+        self._draining = True
+        for member in self._members:
+            member.say(Drain(seconds))
+            asyncio.get_running_loop().call_later(seconds + DRAIN_SLACK, member.kill)
+
+    def kill(self) -> None:
+        """End all children at once."""
+        self._draining = True
+        for member in self._members:
+            member.kill()
+
+    # The children
+
+    async def _keep(self, spec: MemberSpec) -> None:
+        """Keep one child there, until draining."""
+        pause = FIRST_PAUSE
+        while not self._draining:
+            member = await self._start(spec)
+            await member.gone.wait()
+            await strays_gone(self._members, self._clock)
+            if member.exit_code and not member.fenced:
+                _log.warning("%s ended with %s", spec.setup.name, exit_words(member.exit_code))
+            if member.worker_id is not None:
+                await self._give_back(member, member.worker_id)
+            self._members.remove(member)
+            await member.close()
+            if self._clock.monotonic() - member.started_at > QUICK_DEATH or member.fenced:
+                pause = FIRST_PAUSE
+            elif not self._draining:
+                await self._clock.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _start(self, spec: MemberSpec) -> Member:
+        setup, worker_id = spec.setup, None
+        if spec.worker is not None:
+            worker_id, sent_at = await self._register(spec.worker)
+            setup = msgspec.structs.replace(setup, worker_id=worker_id)
+            if not self._workers():
+                self._lease = Lease(self._ttl, sent_at)
+                self._deadman.arm(self._lease.until)
+        member = Member(spec, worker_id, self._clock.monotonic())
+        self._members.append(member)
+        await member.start(setup, self._lease.until)
+        if self._draining:
+            member.say(Drain(0))
+        return member
+
+    def _workers(self) -> dict[UUID, Member]:
+        """Return the children that hold the lease."""
+        return {
+            member.worker_id: member
+            for member in self._members
+            if member.worker_id is not None and not member.fenced and not member.gone.is_set()
+        }
+
+    async def _register(self, spec: WorkerSpec) -> tuple[UUID, float]:
+        pause = FIRST_PAUSE
+        while True:
+            sent_at = self._clock.monotonic()
+            try:
+                return (await self._store.register(spec)).id, sent_at
+            except Unavailable as error:
+                _log.warning("cannot register: %s", error)
+                await self._clock.sleep(pause * self._random.uniform(0.5, 1))
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _give_back(self, member: Member, worker_id: UUID) -> None:
+        """Tell the store that a child is gone: what it ran can run elsewhere at once."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                if blames(member):
+                    ends = ends_of(member, await self._store.owned(worker_id), self._random.random())
+                    await self._store.settle(worker_id, ends)
+                await self._store.deregister(worker_id)
+            except Unavailable as error:
+                _log.warning("runs of %s wait to be given back: %s", member.spec.setup.name, error)
+                await self._clock.sleep(pause * self._random.uniform(0.5, 1))
+                pause = min(2 * pause, LONGEST_PAUSE)
+            else:
+                return
+
+    # The lease
+
+    async def _beat(self) -> None:
+        while True:
+            answered = await self._beat_once()
+            if not answered and self._clock.monotonic() >= self._lease.fence_at:
+                await self._fence()
+            await self._clock.sleep(self._lease.pause if answered else min(self._lease.pause, RETRY_EVERY))
+
+    async def _beat_once(self) -> bool:
+        """Beat for all children; tell whether that was answered in time."""
+        members = self._workers()
+        if not members:
+            self._deadman.disarm()
+            return True
+        sent_at = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(max(self._lease.fence_at - sent_at, 0)):
+                beats = await self._store.beat(list(members))
+        except (Unavailable, TimeoutError) as error:
+            _log.warning("no answer to a beat: %s", error if isinstance(error, Unavailable) else "too late")
+            return False
+        if not self._lease.renew(sent_at, self._clock.monotonic()):
+            return False
+        self._deadman.arm(self._lease.until)
+        for beat in beats:
+            member = members.pop(beat.worker_id)
+            member.page.lease_until = self._lease.until
+            if beat.cancelling:
+                member.say(Stop(beat.cancelling))
+        for member in members.values():
+            _log.warning("%s is no longer alive for the store", member.spec.setup.name)
+            member.fence()
+        return True
+
+    async def _fence(self) -> None:
+        """End all runs, for the lease is about to pass; the kernel's timer stands behind us meanwhile."""
+        members = list(self._workers().values())
+        _log.warning("the lease passes without an answer from the store: ending all runs")
+        for member in members:
+            member.fence()
+        for member in members:
+            await member.gone.wait()
+        await strays_gone(self._members, self._clock)
+        if not self._workers():
+            self._deadman.disarm()
+
+    # What the children do
+
+    async def _watch_loops(self) -> None:
+        """End children whose event loop is held by a run that should have ended."""
+        while True:
+            await self._clock.sleep(WATCH_EVERY)
+            now = self._clock.monotonic()
+            for member in self._members:
+                if member.overdue is None and (overdue := member.look(now)) is not None:
+                    _log.warning("job %s does not end: ending %s", overdue.job_id, member.spec.setup.name)
+                    member.overdue = overdue
+                    member.kill()
+
+    async def _hear_stops(self) -> None:
+        """Pass on who was asked to stop, without waiting for the next beat."""
+        async with self._store.listen() as bell:
+            while True:
+                if not await bell.wait(self._lease.pause):
+                    continue
+                members = self._workers()
+                try:
+                    stops = await self._store.stopping(list(members)) if members else []
+                except Unavailable:
+                    stops = []  # the next beat tells
+                for worker_id, job_id, token in stops:
+                    members[worker_id].say(Stop(((job_id, token),)))
+                await self._clock.sleep(STOPS_EVERY)
+
+
+def blames(member: Member) -> bool:
+    """Tell whether the death of a child is held against what it ran."""
+    return not member.fenced and member.exit_code not in (0, LEASE_LOST)
+
+
+def ends_of(member: Member, owned: Sequence[Run], rand: float) -> list[Outcome]:
+    """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all."""
+    if member.overdue is not None:
+        ended = Ended(end=End.TIMEOUT, message="ran longer than its timeout and did not stop; its runner was ended")
+        return [outcome_of(run, ended, rand) for run in owned if run.job_id == member.overdue.job_id]
+    current = member.page.current
+    suspects = [run for run in owned if current is not None and run.job_id == current.job_id] or owned
+    ended = Ended(end=End.SIGNAL, message=f"its process ended with {exit_words(member.exit_code or 0)}")
+    return [outcome_of(run, ended, rand) for run in suspects]
+
+
+def exit_words(code: int) -> str:
+    """Say how a process ended."""
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"

@@ -1,0 +1,74 @@
+"""Processes are stopped for longer than a lease, and then go on, if they can."""
+
+import asyncio
+
+import pytest
+
+from harness.arena import Arena, StoreName
+from harness.nemesis import PAUSED, paused
+from harness.processes import look_at
+from tests.chaos.verdict import BOTH, safe
+from tidewheel.model.states import State
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+
+
+@BOTH
+async def test_a_worker_stopped_past_its_lease_is_dead_before_it_could_go_on(store: StoreName) -> None:
+    async with Arena(store) as arena:
+        jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap", "command")]
+        worker, _ = await arena.owner(jobs[0])
+        tree = worker.tree()
+
+        stopping = asyncio.create_task(paused(arena, "stop tree", tree, PAUSED))
+        await arena.until(lambda: _none_alive([process.pid for process in tree]), "the kernel's timer to kill it")
+        assert not stopping.done(), "it died while it was stopped, not because it was woken"
+        await stopping
+        done = await arena.ended(*jobs)
+
+        assert {job.state for job in done} == {State.SUCCEEDED}
+        await safe(arena, faults=1, reclaims=1)
+
+
+async def test_only_the_supervisor_is_stopped_and_its_tasks_end_with_its_lease() -> None:
+    async with Arena("sqlite") as arena:
+        jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap")]
+        worker, _ = await arena.owner(jobs[0])
+        tree = worker.tree()
+
+        await paused(arena, "stop supervisor", [worker.supervisor])
+
+        assert await _none_alive([process.pid for process in tree])
+        done = await arena.ended(*jobs)
+        assert {job.state for job in done} == {State.SUCCEEDED}
+        await safe(arena, faults=1, reclaims=1)
+
+
+async def test_only_the_task_is_stopped_and_its_timeout_ends_it() -> None:
+    async with Arena("sqlite") as arena:
+        job = await arena.submit("ignore", seconds=60)
+        worker, task = await arena.owner(job)
+
+        await paused(arena, "stop task", [task])
+        [done] = await arena.ended(job)
+
+        assert worker.running, "the supervisor kept its lease"
+        assert done.error is not None
+        assert (done.state, done.error.reason, done.token) == (State.DEAD, "timeout", 1)
+        await safe(arena, faults=1, executions=1)
+
+
+async def test_a_task_stopped_for_less_than_its_timeout_goes_on_as_if_nothing_had_been() -> None:
+    async with Arena("sqlite") as arena:
+        job = await arena.submit("nap", seconds=1)
+        _, task = await arena.owner(job)
+
+        await paused(arena, "stop task", [task])
+        [done] = await arena.ended(job)
+
+        assert (done.state, done.token, done.losses) == (State.SUCCEEDED, 1, 0)
+        await safe(arena, faults=1, executions=1)
+
+
+async def _none_alive(pids: list[int]) -> bool:
+    return all((process := look_at(pid)) is None or process.dead for pid in pids)

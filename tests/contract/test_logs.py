@@ -1,0 +1,154 @@
+"""Lines that runs wrote: each once, in order, for those who may see the job."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.builders import DAY, some_jobs
+from tests.contract.backends import Backend
+from tests.contract.steps import claim, settle, start, submit
+from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.log import MAX_LINE, LogLine
+from tidewheel.model.states import FINAL, Cause, State
+from tidewheel.model.worker import Worker
+from tidewheel.store.base import Store
+
+AT = datetime(2029, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
+
+
+def a_line(job_id: UUID, number: int = 0, token: int = 1, **fields: Any) -> LogLine:
+    told = {"at": AT, "stream": "stdout", "level": None, "text": f"line {number}", **fields}
+    return LogLine(job_id=job_id, token=token, number=number, **told)
+
+
+async def test_lines_come_back_as_they_went(store: Store, worker: Worker) -> None:
+    run = await start(store, worker)
+    lines = [
+        a_line(run.job_id, 0, run.token),
+        a_line(run.job_id, 1, run.token, stream="stderr", text=""),
+        a_line(run.job_id, 2, run.token, stream="log", level="WARNING", text="größer\n\t☃ 'quoted' \\x"),
+        a_line(run.job_id, 3, run.token, stream="system", text="x" * MAX_LINE),
+    ]
+    await store.append_logs(lines)
+
+    assert await store.logs(run.job_id) == lines
+    await settle(store, worker, run)
+    assert await store.logs(run.job_id) == lines
+
+
+async def test_lines_are_in_order_of_run_and_number_whenever_they_came(store: Store) -> None:
+    job_id, other = [answer.job_id for answer in await store.submit(some_jobs(2))]
+    places = [(2, 0), (1, 5), (1, 1), (3, 10**12), (1, 0), (2, 7)]
+    for token, number in places:
+        await store.append_logs([a_line(job_id, number, token), a_line(other, number, token)])
+
+    assert [(line.token, line.number) for line in await store.logs(job_id)] == sorted(places)
+
+
+async def test_pages_go_on_where_the_last_one_ended(store: Store) -> None:
+    job_id = await submit(store)
+    await store.append_logs([a_line(job_id, number, token) for token in (1, 2) for number in range(25)])
+
+    walked: list[LogLine] = []
+    after = None
+    while page := await store.logs(job_id, after=after, limit=7):
+        assert len(page) <= 7
+        walked += page
+        after = page[-1].token, page[-1].number
+
+    assert walked == await store.logs(job_id)
+    assert len(walked) == 50
+
+
+async def test_a_line_that_comes_again_is_shown_once_as_it_came_first(backend: Backend, store: Store) -> None:
+    """After an answer that was lost a worker sends its lines again, perhaps on the next day."""
+    job_id = await submit(store)
+    lines = [a_line(job_id, number) for number in range(5)]
+    await store.append_logs(lines)
+    await backend.clock.advance(DAY)
+    await store.append_logs([a_line(job_id, number, text="again") for number in range(3, 8)])
+
+    texts = [line.text for line in await store.logs(job_id)]
+    assert texts == [*(line.text for line in lines), "again", "again", "again"]
+    assert [line.number for line in await store.logs(job_id, after=(1, 2), limit=3)] == [3, 4, 5]
+
+
+async def test_who_may_not_see_the_job_does_not_see_its_lines(store: Store) -> None:
+    job_id = await submit(store, tenant="a")
+    await store.append_logs([a_line(job_id)])
+
+    assert len(await store.logs(job_id, tenant="a")) == 1
+    for asked, tenant in ((job_id, "b"), (uuid4(), None)):
+        with pytest.raises(NotFound):
+            await store.logs(asked, tenant=tenant)
+
+
+async def test_what_no_store_can_hold_is_replaced(store: Store) -> None:
+    job_id = await submit(store)
+    await store.append_logs([a_line(job_id, text="a\0b\udc80" + "x" * MAX_LINE, level="W\0")])
+
+    (line,) = await store.logs(job_id)
+    assert line.text.startswith("a\ufffdb\ufffdx")
+    assert (len(line.text), line.level) == (MAX_LINE, "W\ufffd")
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "stream": {"stream": "smoke"},
+    "token": {"token": -1},
+    "number": {"number": 2**63},
+    "at": {"at": datetime(2029, 1, 1)},  # noqa: DTZ001 - it must be refused
+}
+
+
+@pytest.mark.parametrize(("field", "wrong"), BAD.items(), ids=BAD)
+async def test_a_bad_line_is_refused_with_all_of_its_batch(store: Store, field: str, wrong: dict[str, Any]) -> None:
+    job_id = await submit(store)
+    bad = LogLine(
+        **{"job_id": job_id, "token": 1, "number": 1, "at": AT, "stream": "log", "level": None, "text": "", **wrong}
+    )
+
+    with pytest.raises(Invalid, match=rf"lines\[1\]\.{field}"):
+        await store.append_logs([a_line(job_id), bad])
+
+    assert await store.logs(job_id) == []
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": 10_001}, {"after": (2**63, 0)}, {"after": (0, -2)}])
+async def test_a_page_has_its_bounds(store: Store, wrong: dict[str, Any]) -> None:
+    job_id = await submit(store)
+    with pytest.raises(Invalid, match=next(iter(wrong))):
+        await store.logs(job_id, **wrong)
+
+
+async def test_no_lines_are_no_work(store: Store) -> None:
+    await store.append_logs([])
+
+
+async def test_lines_go_when_they_are_old(backend: Backend, store: Store, worker: Worker) -> None:
+    """Whole days of them (UTC) on PostgreSQL; those of jobs that still run as well."""
+    run = await start(store, worker)
+    await store.append_logs([a_line(run.job_id, number) for number in range(50)])
+    await backend.clock.advance(20 * DAY)
+    await store.prepare_days()
+    await store.append_logs([a_line(run.job_id, number) for number in range(50, 60)])
+    keep: dict[State, timedelta] = dict.fromkeys(FINAL, 60 * DAY)
+    await store.retire(keep, limit=7)
+    assert len(await store.logs(run.job_id)) == 60, "thirty days unless one says otherwise"
+
+    await backend.clock.advance(12 * DAY)
+    await store.retire(keep, limit=7)
+    assert [line.number for line in await store.logs(run.job_id)] == [*range(50, 60)]
+
+    await store.retire(keep, logs=5 * DAY, limit=7)
+    assert await store.logs(run.job_id) == []
+
+
+async def test_lines_of_a_run_that_was_lost_are_kept(store: Store, worker: Worker) -> None:
+    first = await start(store, worker)
+    await settle(store, worker, first, Cause.CRASHED)
+    (second,) = await claim(store, worker)
+    await store.append_logs([a_line(second.job_id, 0, second.token), a_line(first.job_id, 0, first.token)])
+
+    assert [line.token for line in await store.logs(first.job_id)] == [first.token, second.token]

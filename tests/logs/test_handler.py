@@ -1,0 +1,85 @@
+"""Python's logging goes to the run that is under way."""
+
+import asyncio
+import logging
+
+import pytest
+
+from tidewheel.logs import RunHandler, logging_to
+
+
+class Sink:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str]] = []
+
+    def log(self, level: str, text: str) -> None:
+        self.lines.append((level, text))
+
+
+class Broken:
+    def log(self, level: str, text: str) -> None:
+        raise RuntimeError(level + text)
+
+
+@pytest.fixture
+def logger() -> logging.Logger:
+    made = logging.Logger("alone")  # noqa: LOG001 - without a parent, and so without pytest's handlers
+    made.addHandler(RunHandler())
+    return made
+
+
+async def test_each_run_gets_its_own_lines_also_from_its_tasks_and_threads(logger: logging.Logger) -> None:
+    async def task(sink: Sink, name: str) -> None:
+        with logging_to(sink):
+            logger.info("task %s", name)
+            await asyncio.to_thread(logger.warning, "thread %s", name)
+            await asyncio.create_task(asyncio.to_thread(logger.error, "inner %s", name))
+
+    sinks = {name: Sink() for name in "abc"}
+    await asyncio.gather(*(task(sink, name) for name, sink in sinks.items()))
+    logger.info("outside")
+
+    for name, sink in sinks.items():
+        assert sink.lines == [("info", f"task {name}"), ("warning", f"thread {name}"), ("error", f"inner {name}")]
+
+
+def test_an_exception_is_shown_with_its_traceback(logger: logging.Logger) -> None:
+    sink = Sink()
+
+    with logging_to(sink):
+        try:
+            int("this one")
+        except ValueError:
+            logger.exception("it failed")
+
+    [(level, text)] = sink.lines
+    assert level == "error"
+    assert text.startswith("it failed\nTraceback (most recent call last):\n")
+    assert text.endswith("ValueError: invalid literal for int() with base 10: 'this one'")
+
+
+def test_a_bad_call_is_shown_and_fails_nothing(logger: logging.Logger) -> None:
+    class Nasty:
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    sink = Sink()
+
+    with logging_to(sink):
+        logger.info("%d apples", "two")
+        logger.info("%s", Nasty())
+        logger.info(Nasty())
+
+    assert [text.rpartition(" (")[2] for _, text in sink.lines] == [
+        "its arguments cannot be shown: TypeError)",
+        "its arguments cannot be shown: RuntimeError)",
+        "its arguments cannot be shown: RuntimeError)",
+    ]
+    assert "apples" in sink.lines[0][1]
+
+
+def test_a_broken_sink_fails_nothing(logger: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
+    with logging_to(Broken()):
+        logger.info("lost")
+
+    assert capsys.readouterr() == ("", "")

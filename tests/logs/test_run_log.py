@@ -1,0 +1,168 @@
+"""All that one run says, from bytes to numbered lines."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+import pytest
+
+from tidewheel.logs import LogShipper, RunLog
+from tidewheel.logs.quota import LAST_LINES
+from tidewheel.model.log import LogLine
+from tidewheel.testing import FakeClock
+
+JOB: Final = UUID(int=7)
+
+
+class Scene:
+    """A run, and what the store gets of it."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.lines: list[LogLine] = []
+        self.shipper = LogShipper(self._append, self.clock)
+
+    async def _append(self, lines: Sequence[LogLine]) -> None:
+        self.lines += lines
+
+    def run(self, *, mask: Sequence[str] = (), max_bytes: int = 1024 * 1024) -> RunLog:
+        return RunLog(JOB, 3, self.shipper, self.clock, mask=mask, max_bytes=max_bytes)
+
+    async def ended(self, run: RunLog) -> list[str]:
+        run.end()
+        assert await self.shipper.flush(JOB, 3)
+        return [line.text for line in self.lines]
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    made = Scene()
+    yield made
+    await made.shipper.close()
+
+
+async def test_lines_are_numbered_and_say_when_and_where_they_came_from(scene: Scene) -> None:
+    run = scene.run()
+    start = scene.clock.now()
+
+    run.output("stdout", b"hello\nwor")
+    run.log("warning", "careful")
+    await scene.clock.advance(timedelta(seconds=5))
+    run.output("stderr", b"oh\n")
+    run.output("stdout", b"ld")
+    await scene.ended(run)
+
+    later = start + timedelta(seconds=5)
+    assert scene.lines == [
+        LogLine(JOB, 3, 1, start, "stdout", None, "hello"),
+        LogLine(JOB, 3, 2, start, "log", "warning", "careful"),
+        LogLine(JOB, 3, 3, later, "stderr", None, "oh"),
+        LogLine(JOB, 3, 4, later, "stdout", None, "world"),
+    ]
+
+
+async def test_a_log_of_several_lines_becomes_several_lines(scene: Scene) -> None:
+    run = scene.run()
+    run.log("error", "Traceback:\n  here\x1b[0m\n")
+    run.log("info", "")
+    run.log("info", "x" * 20_000)
+
+    texts = await scene.ended(run)
+
+    assert texts[:3] == ["Traceback:", "  here", ""]
+    assert [len(text) > 3000 for text in texts[3:]] == [True, True]
+
+
+async def test_nothing_is_taken_after_the_end(scene: Scene) -> None:
+    run = scene.run()
+    run.output("stdout", b"last words")
+    await scene.ended(run)
+
+    run.output("stdout", b"from the grave\n")
+    run.log("info", "boo")
+
+    assert await scene.ended(run) == ["last words"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+async def test_secrets_are_masked_also_across_chunks(scene: Scene, size: int) -> None:
+    run = scene.run(mask=["hunter2", "a\nlong-key\n", "abc"])
+    data = b"password hunter2 and long-key, not abc\n" * 20 + b"x" * 16_380 + b"hunter2" + b"y" * 100
+
+    for start in range(0, len(data), size):
+        run.output("stdout", data[start : start + size])
+    run.log("info", "logged hunter2")
+
+    texts = await scene.ended(run)
+    assert texts[:20] == ["password *** and ***, not abc"] * 20
+    assert texts[20:] == ["x" * 16_380 + "… [line cut]", "logged ***", "***" + "y" * 100]
+
+
+async def test_a_chatty_run_keeps_its_beginning_and_its_end(scene: Scene) -> None:
+    run = scene.run(max_bytes=1000)
+    for number in range(10_000):
+        run.output("stdout", b"line %06d\n" % number)
+        assert run.full == (number >= 83)
+    run.output("stderr", b"fatal: out of ideas")
+
+    texts = await scene.ended(run)
+
+    head = [f"line {number:06}" for number in range(83)]
+    last = [f"line {number:06}" for number in range(10_001 - LAST_LINES, 10_000)]
+    left_out = 10_000 - 83 - (LAST_LINES - 1)
+    assert texts[:84] == [*head, "[output cut: more than 1000 bytes]"]
+    assert texts[84].startswith(f"[… {left_out - 1} lines, ")  # the last one, which was not ended, counts as shown
+    assert texts[85:] == [*last, "fatal: out of ideas"]
+    assert [line.number for line in scene.lines] == list(range(1, len(texts) + 1))
+    assert {line.stream for line in scene.lines if line.text.startswith("[")} == {"system"}
+
+
+async def test_a_line_that_was_begun_when_the_quota_was_used_up_is_whole_at_the_end(scene: Scene) -> None:
+    run = scene.run(max_bytes=10)
+    run.output("stderr", b"beg")
+    run.output("stdout", b"0123456789\nhal")
+    run.output("stderr", b"un\n")
+    run.output("stdout", b"f\n")
+
+    texts = await scene.ended(run)
+
+    assert texts[0] == "[output cut: more than 10 bytes]"
+    assert texts[1:] == ["0123456789", "begun", "half"]
+
+
+async def test_what_is_logged_over_the_quota_is_among_the_last_lines(scene: Scene) -> None:
+    run = scene.run(max_bytes=10, mask=["hunter2"])
+    run.output("stdout", b"0123456789\n" * 1000)
+    run.log("error", "gave up, hunter2")
+    run.output("stdout", b"hunter2 again")
+
+    texts = await scene.ended(run)
+
+    assert texts[-2:] == ["gave up, ***", "*** again"]
+    assert [line.level for line in scene.lines[-2:]] == ["error", None]
+
+
+async def test_a_flood_is_thrown_away_with_little_held(scene: Scene) -> None:
+    run = scene.run()
+    chunk = b"y\n" * 32_768
+
+    for _ in range(2000):  # 131 MB
+        run.output("stdout", chunk)
+        if not run.full:
+            await scene.shipper.flush(JOB, 3)
+
+    assert run.full
+    assert run._tail._held_bytes <= 128 * 1024
+    texts = await scene.ended(run)
+    assert texts[-LAST_LINES:] == ["y"] * LAST_LINES
+    assert texts[-LAST_LINES - 1].startswith("[… 6")  # of 65 million, half a million are kept
+
+
+async def test_a_slow_store_is_seen_by_the_run(scene: Scene) -> None:
+    run = scene.run()
+    assert not run.behind
+
+    run.output("stdout", b"x\n" * 6000)
+
+    assert run.behind

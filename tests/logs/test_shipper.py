@@ -1,0 +1,257 @@
+"""Batches on their way to the store."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from threading import Thread
+from typing import Final
+from uuid import UUID
+
+import pytest
+
+from tidewheel.errors import Invalid, Unavailable
+from tidewheel.logs.shipper import LogShipper, ShipperSettings
+from tidewheel.model.log import LogLine
+from tidewheel.testing import FakeClock
+
+NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
+JOB: Final = UUID(int=1)
+OTHER: Final = UUID(int=2)
+SECOND: Final = timedelta(seconds=1)
+MOMENT: Final = timedelta(milliseconds=1)
+
+
+class Log:
+    """Takes batches, or fails."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[LogLine]] = []
+        self.fail: Callable[[], Exception] | None = None
+        self.calls = 0
+
+    async def append(self, lines: Sequence[LogLine]) -> None:
+        self.calls += 1
+        if self.fail is not None:
+            raise self.fail()
+        self.batches.append(list(lines))
+
+    @property
+    def lines(self) -> list[LogLine]:
+        return [line for batch in self.batches for line in batch]
+
+    def texts(self, job: UUID = JOB) -> list[str]:
+        return [line.text for line in self.lines if line.job_id == job]
+
+
+def some(first: int, count: int, job: UUID = JOB, text: str = "") -> list[LogLine]:
+    return [LogLine(job, 1, number, NOW, "stdout", None, text or str(number)) for number in range(first, first + count)]
+
+
+def put(shipper: LogShipper, lines: list[LogLine]) -> None:
+    shipper.put(lines, sum(len(line.text) for line in lines))
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+async def shipper(log: Log, clock: FakeClock) -> AsyncIterator[LogShipper]:
+    made = LogShipper(log.append, clock, ShipperSettings(batch_lines=10, buffer_lines=40, buffer_bytes=1000))
+    yield made
+    made._task.cancel()
+
+
+async def test_lines_wait_a_tenth_of_a_second_for_company(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
+    put(shipper, some(1, 1))
+    await clock.advance(99 * MOMENT)
+    put(shipper, some(2, 1))
+    assert log.batches == []
+
+    await clock.advance(MOMENT)
+
+    assert log.texts() == ["1", "2"]
+    assert len(log.batches) == 1
+
+
+async def test_many_lines_do_not_wait(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
+    put(shipper, some(1, 9))
+    await clock.advance(MOMENT)
+    assert log.batches == []
+
+    put(shipper, some(10, 14))
+    await clock.advance(MOMENT)
+    assert [len(batch) for batch in log.batches] == [10, 10]
+
+    await clock.advance(100 * MOMENT)
+    assert [line.number for line in log.lines] == list(range(1, 24))
+
+
+async def test_a_batch_is_bounded_in_bytes(log: Log, clock: FakeClock) -> None:
+    shipper = LogShipper(log.append, clock, ShipperSettings(batch_bytes=100))
+    put(shipper, some(1, 5, text="x" * 60))
+
+    assert await shipper.close() == 0
+    assert [len(batch) for batch in log.batches] == [2, 2, 1]
+
+
+async def test_a_flush_brings_all_lines_of_a_run_at_once(shipper: LogShipper, log: Log) -> None:
+    put(shipper, some(1, 25))
+
+    assert await shipper.flush(JOB, 1)  # the clock stands still
+
+    assert [line.number for line in log.lines] == list(range(1, 26))
+    assert await shipper.flush(JOB, 1)
+
+
+async def test_a_flush_gives_up_in_time_and_the_lines_come_later(
+    shipper: LogShipper, log: Log, clock: FakeClock
+) -> None:
+    log.fail = lambda: Unavailable("down")
+    put(shipper, some(1, 3))
+
+    flushing = asyncio.create_task(shipper.flush(JOB, 1, within=2 * SECOND))
+    await clock.advance(1.9 * SECOND)
+    assert not flushing.done()
+    await clock.advance(0.2 * SECOND)
+    assert not await flushing
+
+    log.fail = None
+    await clock.advance(10 * SECOND)
+    assert log.texts() == ["1", "2", "3"]
+
+
+async def test_attempts_grow_rarer_while_the_store_is_away(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
+    log.fail = lambda: Unavailable("down")
+    put(shipper, some(1, 1))
+
+    await clock.advance(timedelta(minutes=1))
+
+    assert 10 < log.calls < 20
+
+
+async def test_what_finds_no_room_is_dropped_and_counted_where_it_would_have_been(
+    shipper: LogShipper, log: Log, clock: FakeClock
+) -> None:
+    log.fail = lambda: Unavailable("down")
+    put(shipper, some(1, 10))
+    await clock.advance(MOMENT)  # under way, and no longer in the buffer
+    for first in range(11, 71, 10):
+        put(shipper, some(first, 10))
+    put(shipper, some(1, 5, OTHER))
+    assert len(shipper._buffer) == 40
+    assert shipper.behind
+
+    log.fail = None
+    await clock.advance(10 * SECOND)
+    assert len(shipper._buffer) == 0
+    put(shipper, some(71, 1))
+    assert await shipper.flush(JOB, 1)
+    assert await shipper.flush(OTHER, 1)
+
+    mark = "[… 20 lines lost: the log did not keep up, or was refused …]"
+    assert log.texts() == [*map(str, range(1, 51)), mark, "71"]
+    assert [line.number for line in log.lines if line.job_id == JOB] == [*range(1, 52), 71]
+    assert log.texts(OTHER) == ["[… 5 lines lost: the log did not keep up, or was refused …]"]
+    assert {line.stream for line in log.lines if line.text.startswith("[")} == {"system"}
+
+
+async def test_the_buffer_is_bounded_in_bytes_too(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
+    log.fail = lambda: Unavailable("down")
+    put(shipper, some(1, 1))
+    await clock.advance(SECOND)
+
+    for number in range(2, 22):
+        put(shipper, some(number, 1, text="x" * 300))
+
+    assert len(shipper._buffer) == 3
+    log.fail = None
+    await clock.advance(10 * SECOND)
+    assert await shipper.close() == 0
+    assert log.texts()[1:] == ["x" * 300] * 3 + ["[… 17 lines lost: the log did not keep up, or was refused …]"]
+
+
+async def test_lines_that_are_refused_hold_up_nothing_and_are_counted(
+    shipper: LogShipper, log: Log, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.fail = lambda: Invalid("text", "bad")
+    put(shipper, some(1, 3))
+    with caplog.at_level(logging.CRITICAL):
+        await clock.advance(100 * MOMENT)
+    assert log.calls == 1
+
+    log.fail = None
+    put(shipper, some(4, 1))
+    assert await shipper.flush(JOB, 1)
+
+    assert log.texts() == ["[… 3 lines lost: the log did not keep up, or was refused …]", "4"]
+
+
+async def test_a_store_that_refuses_everything_is_not_asked_for_ever(
+    shipper: LogShipper, log: Log, clock: FakeClock
+) -> None:
+    log.fail = lambda: RuntimeError("a bug")
+    put(shipper, some(1, 3))
+
+    await clock.advance(timedelta(hours=1))
+
+    assert log.calls == 2  # the lines, and the line that says that they are lost
+
+
+async def test_closing_ships_what_there_is(log: Log, clock: FakeClock) -> None:
+    shipper = LogShipper(log.append, clock)
+    put(shipper, some(1, 3))
+
+    assert await shipper.close() == 0
+
+    assert log.texts() == ["1", "2", "3"]
+    assert shipper._task.done()
+
+
+async def test_closing_while_the_store_is_away_says_how_much_is_lost(log: Log, clock: FakeClock) -> None:
+    log.fail = lambda: Unavailable("down")
+    shipper = LogShipper(log.append, clock)
+    put(shipper, some(1, 3))
+
+    closing = asyncio.create_task(shipper.close(SECOND))
+    await clock.advance(2 * SECOND)
+
+    assert await closing == 3
+
+
+async def test_threads_may_put_lines(log: Log, clock: FakeClock) -> None:
+    shipper = LogShipper(log.append, clock)
+
+    def talk(job: int) -> None:
+        for number in range(500):
+            put(shipper, some(number, 1, UUID(int=job)))
+
+    threads = [Thread(target=talk, args=(job,)) for job in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        await asyncio.to_thread(thread.join)
+
+    assert await shipper.close() == 0
+    for job in range(4):
+        assert log.texts(UUID(int=job)) == [str(number) for number in range(500)]
+
+
+async def test_putting_after_the_loop_has_gone_does_not_raise(clock: FakeClock, log: Log) -> None:
+    def elsewhere() -> LogShipper:
+        async def make() -> LogShipper:
+            return LogShipper(log.append, clock)
+
+        return asyncio.run(make())
+
+    shipper = await asyncio.to_thread(elsewhere)
+    put(shipper, some(1, 1))
+
+    assert len(shipper._buffer) == 1

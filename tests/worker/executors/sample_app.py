@@ -1,0 +1,326 @@
+"""An app for the tests of the executors: one task for each thing that can happen."""
+
+import asyncio
+import ctypes
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from tidewheel.tasks.context import Context
+from tidewheel.tasks.definition import TaskDefinition, TaskOptions
+from tidewheel.tasks.registry import Registry
+from tidewheel.tasks.signals import Fatal, Retry
+
+
+class App:
+    def __init__(self) -> None:
+        self.registry = Registry()
+
+
+app = App()
+not_an_app = 42
+IMPORTED_BY = os.getpid()
+
+
+def task(context: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        app.registry.add(
+            TaskDefinition(
+                kind=function.__name__,
+                function=function,
+                mode="process",
+                context=context,
+                options=TaskOptions(**options),
+            )
+        )
+        return function
+
+    return declare
+
+
+# Ends
+
+
+@task()
+def nothing() -> None:
+    pass
+
+
+@task()
+def add(a: int, b: int = 10) -> int:
+    return a + b
+
+
+@task()
+async def add_later(a: int, b: int) -> int:
+    await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop
+    return a + b
+
+
+@task(context="ctx")
+def who(ctx: Context) -> dict[str, Any]:
+    return {
+        "job": str(ctx.job_id),
+        "number": ctx.number,
+        "attempt": list(ctx.attempt),
+        "saved": ctx.saved,
+        "cwd": str(Path.cwd()),
+        "environment": dict(os.environ),
+    }
+
+
+@task()
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+@task()
+def fail_with_type_error() -> None:
+    len(3)  # type: ignore[arg-type]
+
+
+@task()
+def give_up(message: str) -> None:
+    raise Fatal(message)
+
+
+@task()
+def again(after: Any = None) -> None:
+    raise Retry("not yet", after=timedelta(seconds=7) if after == "timedelta" else after)
+
+
+@task()
+def leave(code: int) -> None:
+    sys.exit(code)
+
+
+@task()
+def leave_hard(code: int) -> None:
+    os._exit(code)
+
+
+@task()
+def kill_self(number: int) -> None:
+    os.kill(os.getpid(), number)
+    threading.Event().wait()
+
+
+@task()
+def crash() -> None:
+    ctypes.string_at(0)
+
+
+@task()
+def odd(what: str) -> Any:
+    loop: list[Any] = []
+    loop.append(loop)
+    return {"nan": float("nan"), "set": {1}, "object": object(), "deep": loop, "nul": "a\0b", "huge": 10**30}[what]
+
+
+@task()
+def long_result(length: int) -> str:
+    return "x" * length
+
+
+# Words
+
+
+@task(context="ctx")
+def talk(ctx: Context) -> None:
+    ctx.progress(0.5, "half")
+    ctx.checkpoint({"seen": 3})
+    ctx.log.info("by the context")
+    logging.getLogger("some.library").warning("by %s", "logging")
+    print("to stdout")
+    print("to stderr", file=sys.stderr)
+    os.write(1, b"by the descriptor\n")
+    ctypes.CDLL(None).puts(b"by C")
+    subprocess.run(["/bin/echo", "by a child"], check=True)
+
+
+@task()
+def flood(megabytes: int) -> None:
+    block = b"y" * (1 << 20)
+    for _ in range(megabytes):
+        os.write(1, block)
+
+
+@task()
+def log_flood() -> None:
+    while True:
+        logging.getLogger().warning("x" * 1000)
+
+
+@task()
+def speak_nonsense() -> None:
+    for fd in range(3, 64):
+        try:
+            channel = socket.socket(fileno=os.dup(fd))
+        except OSError:
+            continue
+        channel.sendall(b"\x00\x00\x00\x03{{{")
+    threading.Event().wait()
+
+
+# Leftovers
+
+
+def _daemon(mark: str) -> None:
+    """Leave a process behind that has its own session, no parent, and no ear for SIGTERM."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", mark])
+        os._exit(0)
+    os.wait()
+
+
+@task(context="ctx")
+def leave_daemon(ctx: Context, mark: str, *, stay: bool) -> str:
+    _daemon(mark)
+    while stay:
+        ctx.progress(0.1, "up")
+        threading.Event().wait()
+    return mark
+
+
+@task()
+def leave_thread() -> int:
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    return os.getpid()
+
+
+@task()
+def leave_file(name: str, text: str) -> None:
+    Path(name).write_text(text)
+
+
+@task()
+def leave_output(name: str, text: str) -> None:
+    path = Path(os.environ["TIDE_OUTPUT_DIR"], name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.with_name("link").symlink_to("/etc/passwd")
+
+
+@task()
+def spoil_environment() -> None:
+    os.environ["SPOILED"] = "yes"
+    os.chdir("/")
+    sys.stdout = None
+
+
+# Staying
+
+
+@task(context="ctx")
+def until_cancelled(ctx: Context) -> str:
+    ctx.progress(0.1, "up")
+    while not ctx.cancelled:
+        threading.Event().wait(0.01)
+    return "saw it"
+
+
+@task(context="ctx")
+def deaf(ctx: Context) -> None:
+    ctx.progress(0.1, "up")
+    while True:
+        threading.Event().wait(1)
+
+
+@task(context="ctx")
+def spin(ctx: Context) -> None:
+    ctx.progress(0.1, "up")
+    while True:
+        pass
+
+
+# Confinement
+
+
+def _tried(what: Callable[[], Any]) -> str:
+    try:
+        return f"allowed: {what()!r}"
+    except OSError as error:
+        return f"refused: {error.strerror}"
+
+
+@task()
+def write_to(path: str) -> str:
+    return _tried(lambda: Path(path).write_text("x"))
+
+
+@task()
+def read_from(path: str) -> str:
+    return _tried(lambda: Path(path).read_bytes()[:100].decode(errors="replace"))
+
+
+@task()
+def signal_to(pid: int, number: int) -> str:
+    return _tried(lambda: os.kill(pid, number))
+
+
+@task()
+def connect_to(port: int) -> str:
+    with socket.socket() as any_socket:
+        return _tried(lambda: any_socket.connect(("127.0.0.1", port)))
+
+
+@task()
+def status() -> dict[str, str]:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+@task()
+def visible_processes() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+# Hogs
+
+
+@task()
+def hog(megabytes: int) -> int:
+    return len(bytearray(megabytes << 20))
+
+
+_kept: list[bytearray] = []
+
+
+@task()
+def grow(megabytes: int) -> None:
+    _kept.append(bytearray(b"x") * (megabytes << 20))
+
+
+@task()
+def hog_in_children(megabytes: int, children: int) -> None:
+    code = f"import threading; block = b'x' * ({megabytes} << 20); threading.Event().wait()"
+    for _ in range(children):
+        subprocess.Popen([sys.executable, "-c", code])
+    threading.Event().wait()
+
+
+@task()
+def bomb() -> None:
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            continue
+
+
+@task()
+def imported_by() -> str:
+    return json.dumps({"importer": IMPORTED_BY, "pid": os.getpid()})

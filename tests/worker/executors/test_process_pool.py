@@ -1,0 +1,172 @@
+"""Runners are used again, and replaced when they should be."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from tests.worker.executors.tools import begun, ended, names_in, order, outcome, process_executor, result
+from tidewheel.worker.execution import End
+from tidewheel.worker.executors import scratch
+from tidewheel.worker.executors.process import ProcessExecutor
+from tidewheel.worker.launcher.runner import MAX_JOBS
+
+
+async def _runner(process: ProcessExecutor) -> int:
+    """Return which tree serves the next run."""
+    execution = await process.start(order("nothing"), _Deaf())
+    await ended(execution)
+    execution.close()
+    return execution.tree.number  # type: ignore[attr-defined,no-any-return]
+
+
+class _Deaf:
+    def output(self, stream: str, data: bytes) -> None: ...
+    def log(self, level: str, text: str) -> None: ...
+    def progress(self, fraction: float, message: str) -> None: ...
+    def checkpoint(self, data: str) -> None: ...
+
+
+async def test_a_runner_is_used_again(process: ProcessExecutor) -> None:
+    assert await _runner(process) == await _runner(process)
+
+
+async def test_runs_at_the_same_time_have_runners_of_their_own(process: ProcessExecutor) -> None:
+    runs = [(await begun(process, order("until_cancelled")))[0] for _ in range(2)]
+    for run in runs:
+        run.stop(End.STOPPED, 60)
+
+    assert [(await ended(run)).end for run in runs] == [End.STOPPED, End.STOPPED]
+    assert len({run.tree.number for run in runs}) == 2  # type: ignore[attr-defined]
+
+
+async def test_a_function_sees_that_it_was_asked_to_stop(process: ProcessExecutor) -> None:
+    execution, _ = await begun(process, order("until_cancelled"))
+    execution.stop(End.STOPPED, 60)
+    ended_ = await ended(execution)
+
+    assert (ended_.end, ended_.result) == (End.STOPPED, '"saw it"')
+
+
+async def test_what_does_not_listen_is_killed_after_the_grace(process: ProcessExecutor) -> None:
+    for kind in ("deaf", "spin"):
+        execution, _ = await begun(process, order(kind))
+        execution.stop(End.TIMEOUT, 0.05)
+
+        assert (await ended(execution)).end is End.TIMEOUT
+
+
+async def test_a_second_stop_may_shorten_the_grace(process: ProcessExecutor) -> None:
+    execution, _ = await begun(process, order("deaf"))
+    execution.stop(End.STOPPED, 600)
+    execution.stop(End.TIMEOUT, 0)
+
+    assert (await ended(execution)).end is End.STOPPED
+
+
+async def test_a_stop_after_the_end_changes_nothing(process: ProcessExecutor) -> None:
+    execution = await process.start(order("add", {"a": 1}), _Deaf())
+    first = await ended(execution)
+    execution.stop(End.TIMEOUT, 0)
+    execution.pause()
+
+    assert await ended(execution) is first
+    assert result(await outcome(process, order("add", {"a": 2}))) == 12
+
+
+async def test_a_stop_never_reaches_the_next_run_of_the_same_runner(process: ProcessExecutor) -> None:
+    for _ in range(30):
+        execution = await process.start(order("nothing"), _Deaf())
+        execution.stop(End.STOPPED, 60)
+        assert (await ended(execution)).end is End.STOPPED
+        assert (await outcome(process, order("add", {"a": 1}))).end is End.RETURNED
+
+
+async def test_a_runner_with_a_thread_left_in_it_is_replaced(process: ProcessExecutor) -> None:
+    before = await _runner(process)
+    assert (await outcome(process, order("leave_thread"))).end is End.RETURNED
+
+    assert await _runner(process) != before
+
+
+async def test_a_runner_that_has_become_large_is_replaced(process: ProcessExecutor) -> None:
+    before = await _runner(process)
+    assert (await outcome(process, order("grow", {"megabytes": 600}))).end is End.RETURNED
+
+    assert await _runner(process) != before
+
+
+async def test_a_runner_is_replaced_after_many_jobs(process: ProcessExecutor) -> None:
+    before = await _runner(process)
+    for _ in range(MAX_JOBS - 1):
+        assert (await outcome(process, order("nothing"))).end is End.RETURNED
+
+    assert await _runner(process) != before
+
+
+async def test_a_runner_that_dies_while_it_waits_is_replaced(process: ProcessExecutor) -> None:
+    before = await _runner(process)
+    [child] = process._idle["standard"]
+    assert child.tree.pid is not None
+    os.kill(child.tree.pid, signal.SIGKILL)
+    async with asyncio.timeout(60):
+        await child.ended()
+
+    assert await _runner(process) != before
+
+
+async def test_there_are_never_more_runners_than_slots(tmp_path: Path) -> None:
+    async with process_executor(tmp_path, slots=2) as process:
+        for isolation in ("standard", "strict", "none", "standard", "strict"):
+            ended_ = await outcome(process, order("add", {"a": 1}, isolation=isolation))
+            assert ended_.end is End.RETURNED, ended_
+            assert sum(map(len, process._idle.values())) <= 2
+
+
+async def test_what_a_task_changes_in_its_process_is_set_back(process: ProcessExecutor) -> None:
+    await outcome(process, order("spoil_environment"))
+    known = result(await outcome(process, order("who")))
+
+    assert "SPOILED" not in known["environment"]
+    assert known["cwd"] == known["environment"]["HOME"]
+
+
+async def test_scratch_files_are_gone_and_output_files_are_kept_until_close(
+    process: ProcessExecutor, tmp_path: Path
+) -> None:
+    assert (await outcome(process, order("leave_file", {"name": "note", "text": "x"}))).end is End.RETURNED
+    execution = await process.start(order("leave_output", {"name": "a/b.txt", "text": "kept"}), _Deaf())
+    ended_ = await ended(execution)
+
+    assert {name: path.read_text() for name, path in ended_.files.items()} == {"a/b.txt": "kept"}
+    known = result(await outcome(process, order("who")))
+    assert not ended_.files["a/b.txt"].is_relative_to(known["cwd"])
+
+    execution.close()
+    await process.close()
+    assert names_in(tmp_path) == []
+
+
+async def test_output_files_outlive_their_runner_until_close(process: ProcessExecutor, tmp_path: Path) -> None:
+    execution = await process.start(order("leave_output", {"name": "b.txt", "text": "kept"}), _Deaf())
+    ended_ = await ended(execution)
+    await process.close()
+
+    assert ended_.files["b.txt"].read_text() == "kept"
+    execution.close()
+    await _removed(tmp_path)
+
+
+async def test_what_a_killed_run_leaves_is_removed(process: ProcessExecutor, tmp_path: Path) -> None:
+    execution, _ = await begun(process, order("deaf"))
+    execution.stop(End.STOPPED, 0)
+    await ended(execution)
+    execution.close()
+    await process.close()
+
+    await _removed(tmp_path)
+
+
+async def _removed(directory: Path) -> None:
+    await scratch.settled()
+    assert names_in(directory) == []
