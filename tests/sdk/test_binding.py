@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_json
-from tidewheel.tasks.binding import RESULT_OF, Caller, context_of, result_text
+from tidewheel.model.dependency import REFERENCE
+from tidewheel.tasks.binding import Caller, context_of, result_text
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal
 
@@ -184,7 +185,7 @@ def test_a_type_error_inside_the_task_is_its_own() -> None:
 
 
 def test_a_result_of_another_job_may_stand_for_any_argument() -> None:
-    place = {RESULT_OF: str(SOME_ID)}
+    place = {REFERENCE: str(SOME_ID)}
 
     assert Caller(simple).bind((place,), {}) == {"a": place}
     assert Caller(simple).bind(([place, place],), {}) == {"a": [place, place]}

@@ -10,10 +10,6 @@ from tidewheel.sdk.flow import Part
 from tidewheel.sdk.task import NOTHING, Task
 from tidewheel.testing import in_memory
 
-needs_dependencies = pytest.mark.skipif(
-    "after" not in JobSpec.__struct_fields__, reason="the store knows no dependencies yet"
-)
-
 
 @pytest.fixture
 def app() -> App:
@@ -48,8 +44,8 @@ def laid(flow: Part) -> list[Any]:
     """Return what would be handed in, with the places of jobs in the batch in the stead of their ids."""
     specs: list[JobSpec] = []
     flow.lay(NOTHING, specs)
-    places: dict[Any, int] = {spec.id: place for place, spec in enumerate(specs)}  # type: ignore[attr-defined]
-    return [(spec.kind, _placed(spec.args, places), [places[i] for i in spec.after]) for spec in specs]  # type: ignore[attr-defined]
+    places: dict[Any, int] = {spec.id: place for place, spec in enumerate(specs)}
+    return [(spec.kind, _placed(spec.args, places), [places[i] for i in spec.after]) for spec in specs]
 
 
 def _placed(value: Any, places: dict[Any, int]) -> Any:
@@ -61,7 +57,6 @@ def _placed(value: Any, places: dict[Any, int]) -> Any:
     return [_placed(inner, places) for inner in value] if isinstance(value, list) else value
 
 
-@needs_dependencies
 def test_each_of_a_chain_gets_the_result_of_the_one_before(app: App) -> None:
     add, note = task(app, "add"), task(app, "note")
 
@@ -74,7 +69,6 @@ def test_each_of_a_chain_gets_the_result_of_the_one_before(app: App) -> None:
     ]
 
 
-@needs_dependencies
 def test_what_follows_a_group_gets_the_list_of_results(app: App) -> None:
     add, total = task(app, "add"), task(app, "total")
 
@@ -87,7 +81,6 @@ def test_what_follows_a_group_gets_the_list_of_results(app: App) -> None:
     ]
 
 
-@needs_dependencies
 def test_a_chain_runs_to_its_end(app: App) -> None:
     add, total = task(app, "add"), task(app, "total")
     with in_memory(app) as test:
@@ -102,7 +95,6 @@ def test_a_chain_runs_to_its_end(app: App) -> None:
         assert both.result() == [2, 3]
 
 
-@needs_dependencies
 def test_a_chain_stops_where_it_breaks(app: App) -> None:
     add, broken = task(app, "add"), task(app, "broken")
     with in_memory(app) as test:
@@ -111,7 +103,6 @@ def test_a_chain_stops_where_it_breaks(app: App) -> None:
         assert job.state() is State.SKIPPED
 
 
-@needs_dependencies
 def test_a_job_may_wait_for_others(app: App) -> None:
     add, note = task(app, "add"), task(app, "note")
     with in_memory(app) as test:
@@ -140,7 +131,6 @@ def test_flows_that_make_no_sense_are_refused(app: App) -> None:
         assert why in str(caught.value)
 
 
-@needs_dependencies
 def test_a_result_that_nobody_takes_is_refused(app: App) -> None:
     add, total = task(app, "add"), task(app, "total")
 

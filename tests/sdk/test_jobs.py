@@ -10,12 +10,12 @@ import pytest
 
 from tests.sdk.work import end_all
 from tidewheel import App, Conflict, Invalid, JobCancelled, JobFailed, NotFound, State
+from tidewheel.model.log import LogLine
 from tidewheel.model.states import Cause
 from tidewheel.sdk.builtin import Request
 from tidewheel.sdk.flow import Flow
 from tidewheel.sdk.job import GroupJob, Job
 from tidewheel.sdk.task import Signature, Task
-from tidewheel.store.base import Store
 from tidewheel.testing import InMemory
 
 TWINS = {"wait": "await_end"}
@@ -123,9 +123,14 @@ def test_jobs_that_there_are_not_are_not_found(app: App) -> None:
             app.job(job_id)
 
 
-@pytest.mark.skipif(not hasattr(Store, "logs"), reason="the store keeps no logs yet")
 def test_the_lines_of_a_job_can_be_read(app: App) -> None:
     @app.task
     def task() -> None: ...
 
-    assert task.enqueue().logs() == []
+    job = task.enqueue()
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    lines = [LogLine(job.id, 1, number, at, "stdout", None, f"line {number}") for number in (1, 2)]
+    app.run(app.use(lambda store: store.append_logs(lines)))
+
+    assert [line.text for line in job.logs()] == ["line 1", "line 2"]
+    assert [line.text for line in job.logs(limit=1)] == ["line 1"]

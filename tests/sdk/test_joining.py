@@ -15,7 +15,7 @@ from tests.postgres import SharedPostgres
 from tests.sdk import drivers
 from tests.sdk.drivers import Driver
 from tests.sdk.work import end_all
-from tidewheel import AlreadyActive, App, Invalid, Job, KeyReused, NotFound, Priority, State, Task, Unavailable
+from tidewheel import AlreadyActive, App, Invalid, Job, KeyReused, NotFound, Priority, State, Task, Unavailable, chain
 
 
 @pytest.fixture
@@ -156,6 +156,26 @@ async def test_times_and_limits_and_many_reach_the_store(app: App, driver: Drive
     first, second = [await job.ainfo() for job in jobs]
     assert (first.due_at, first.limit_keys, first.queue) == (at, ("task:few",), "slow")
     assert (second.tenant, second.run_at - second.created_at) == ("acme", timedelta(seconds=5))
+
+
+async def test_a_chain_is_part_of_the_transaction(task: Task[..., Any], driver: Driver) -> None:
+    async def enqueue() -> tuple[Job[Any], Job[Any]]:
+        flow = chain(task.s(1), task.s())
+        alone = isinstance(driver, drivers.Synchronous)
+        last = (
+            flow.enqueue(connection=driver.connection) if alone else await flow.aenqueue(connection=driver.connection)
+        )
+        return last, await driver.enqueue(task, 2, after=last)
+
+    lost = await enqueue()
+    await driver.rollback()
+    assert [await gone(job) for job in lost] == [True, True]
+    last, child = await enqueue()
+    await driver.commit()
+
+    assert [await job.astate() for job in (last, child)] == [State.BLOCKED, State.BLOCKED]
+    assert (await child.ainfo()).after == (last.id,)
+    assert len((await last.ainfo()).after) == 1
 
 
 # What cannot be used

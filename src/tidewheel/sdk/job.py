@@ -6,6 +6,7 @@ from uuid import UUID
 
 from tidewheel.errors import Conflict, JobCancelled, JobFailed, Unavailable
 from tidewheel.model import job as model
+from tidewheel.model.log import LogLine
 from tidewheel.model.states import FINAL, State
 from tidewheel.sdk.desk import Desk
 from tidewheel.tasks.durations import Duration, parse_duration
@@ -49,9 +50,9 @@ class Job(Generic[R]):
         """Return the state of the job."""
         return (await self.ainfo()).state
 
-    async def alogs(self, *, limit: int = 1000) -> list[Any]:
+    async def alogs(self, *, limit: int = 1000) -> list[LogLine]:
         """Return the lines that its runs wrote, first to last."""
-        return cast("list[Any]", await self._desk.use(lambda store: cast("Any", store).logs(self._id, limit=limit)))
+        return await self._desk.use(lambda store: store.logs(self._id, limit=limit))
 
     # Waiting
 
@@ -85,11 +86,7 @@ class Job(Generic[R]):
 
     async def aretry(self) -> None:
         """Send a job that ended without success round again, with all of its attempts. Raises Conflict."""
-
-        async def again(store: Any) -> list[UUID]:
-            return cast("list[UUID]", await store.redrive([self._id]))
-
-        if not await self._desk.use(again):
+        if not await self._desk.use(lambda store: store.redrive([self._id])):
             state = await self.astate()
             raise Conflict(f"job {self._id} is {state} and was not sent round again")
 
@@ -103,7 +100,7 @@ class Job(Generic[R]):
         """Return the state of the job."""
         return self._desk.run(self.astate())
 
-    def logs(self, *, limit: int = 1000) -> list[Any]:
+    def logs(self, *, limit: int = 1000) -> list[LogLine]:
         """Return the lines that its runs wrote, first to last."""
         return self._desk.run(self.alogs(limit=limit))
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.dependency import OnParentFailure
 from tidewheel.model.job import JobSpec, Options, Unique
 from tidewheel.model.priority import Priority, parse_priority
 from tidewheel.model.retry import RetryPolicy
@@ -18,7 +19,6 @@ from tidewheel.tasks.durations import Duration, parse_duration
 RetryWish: TypeAlias = RetryPolicy | int | bool | None
 """A policy, a number of attempts in all, or False or None for a single one; True stands for the default policy."""
 PriorityWish: TypeAlias = Priority | Literal["high", "medium", "low"]
-OnParentFailure: TypeAlias = Literal["skip", "run", "hold"]
 
 _NEVER: Final = RetryPolicy(max_attempts=1)
 _DIGEST_BYTES: Final = 16

@@ -7,6 +7,7 @@ what lived on the old one is neither used nor closed there, for its sockets and 
 import asyncio
 import atexit
 import concurrent.futures.thread  # noqa: F401 - its own hook at the end of the process must be registered before ours
+import ctypes
 import os
 import threading
 from collections.abc import Coroutine
@@ -99,6 +100,11 @@ class Portal:
                 await resident.leave()
 
 
+def leak(thing: object) -> None:
+    """Keep something for good, so that it is never finalised: its finaliser would act on what is the parent's."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 class _Current:
     portal: Portal = Portal()
 
@@ -113,6 +119,7 @@ def _close_current() -> None:
 
 
 def _start_anew() -> None:
+    leak(_Current.portal)
     _Current.portal = Portal()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 
 from tidewheel.clock import Clock, SystemClock
-from tidewheel.sdk.portal import portal
+from tidewheel.sdk.portal import leak, portal
 from tidewheel.store.base import Store
 from tidewheel.wiring import DEFAULT_URL, open_store
 
@@ -102,6 +102,8 @@ class Stores:
 
     def abandon(self) -> None:
         """Leave everything to the parent, in a process that was forked off."""
+        for thing in (self._resident, self._own):
+            leak(thing)
         self._resident, self._own, self._opening = None, {}, asyncio.Lock()
 
 

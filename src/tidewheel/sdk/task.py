@@ -8,11 +8,12 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.dependency import REFERENCE
 from tidewheel.model.job import JobSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.options import JobOptions, check_known, spec_of
-from tidewheel.tasks.binding import RESULT_OF, Caller
+from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.definition import TaskDefinition
 
 P = ParamSpec("P")
@@ -143,11 +144,9 @@ class Signature(Generic[R]):
         if spec.idempotency_key is not None or spec.unique == "keep" or self.connection is not None:
             raise Invalid("chain", f"a member ({spec.kind}) cannot have idempotency_key, unique='keep' or connection")
         job_id = self.desk.new_id()
-        relations: dict[str, Any] = {"id": job_id}
-        if before.ids:
-            relations["after"] = tuple(dict.fromkeys((*getattr(spec, "after", ()), *before.ids)))
-        specs.append(msgspec.structs.replace(spec, **relations))
-        return Before((job_id,), {RESULT_OF: str(job_id)})
+        after = tuple(dict.fromkeys((*spec.after, *before.ids)))
+        specs.append(msgspec.structs.replace(spec, id=job_id, after=after))
+        return Before((job_id,), {REFERENCE: str(job_id)})
 
 
 def _fed(

@@ -11,11 +11,9 @@ from typing import Any, Final, Literal, TypeGuard, get_args, get_origin, get_typ
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.dependency import REFERENCE
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal
-
-RESULT_OF: Final = "$result_of"
-"""`{"$result_of": "<job>"}` in the place of an argument stands for what that job returned."""
 
 Function = Callable[..., Any]
 _BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -140,7 +138,7 @@ def stands_for_result(value: object) -> TypeGuard[dict[str, Any] | list[Any]]:
     """Tell whether an argument stands for the result of another job, or for a list of such."""
     if isinstance(value, list):
         return bool(value) and all(map(stands_for_result, value))
-    return isinstance(value, dict) and value.keys() == {RESULT_OF}
+    return isinstance(value, dict) and value.keys() == {REFERENCE}
 
 
 def is_plain(kind: Any) -> bool:

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.clock import Clock
+from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.states import FINAL, Cause, State
@@ -99,11 +100,23 @@ async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any
         reporter=Reporter(run.job_id, checkpoints),
     )
     try:
-        answer = desk.callers[run.kind].call(context, run.args)
+        answer = desk.callers[run.kind].call(context, await _args(desk, run))
         result = result_text(await answer if inspect.isawaitable(answer) else answer)
     except Exception as error:  # noqa: BLE001 - whatever a task raises is its outcome
         return outcome_of(run, ended_by(error), rand=1.0)  # the longest wait: the same in every test
     return Outcome(run.job_id, run.token, Cause.RETURNED, result=result, started_at=started_at)
+
+
+async def _args(desk: Desk, run: Run) -> str:
+    """Return the arguments of a run, with the results of its parents put in."""
+    args = msgspec.json.decode(run.args)
+    if not (parents := find_references(args)):
+        return run.args
+
+    async def results(store: Store) -> dict[UUID, Any]:
+        return {parent: (await store.get(parent)).result for parent in parents}
+
+    return msgspec.json.encode(fill_references(args, await desk.use(results))).decode()
 
 
 async def _settle(desk: Desk, worker_id: UUID, run: Run, outcome: Outcome) -> Ran:
