@@ -57,7 +57,7 @@ def _execution(records: Sequence[Witness], deaths: Mapping[int, Sequence[float]]
         run=records[0].run,
         first=first,
         last=last,
-        upto=max(last, end.t) if end is not None else max(_death_of(pid, last, deaths) for pid in _pids(records)),
+        upto=last if end is not None else max(_death_of(pid, last, deaths) for pid in _pids(records)),
         started=start is not None,
         alone=None if start is None else start.alone,
         ended=None if end is None else end.t,

@@ -123,6 +123,8 @@ PLANTED: dict[str, list[list[Record]]] = {
         without(Death, retried()),
         [*without(Death, retried()), Death(t=3.1, pid=101)],
         [*without(Death, retried()), Death(t=0.5, pid=101)],  # that was another process with the same number
+        # Its child was never seen to die.
+        [*retried(), Witness(t=1.9, event="tick", job="a", token=1, run="a-1-1.0", pid=999)],
     ],
     "TOKEN_REUSED": [[*submitted(), *ran(ok=False), *ran(t=3.0, last=4.0), ended()]],
     "TOKEN_ORDER": [
@@ -138,6 +140,7 @@ PLANTED: dict[str, list[list[Record]]] = {
         [*submitted(), *ran(ok=False), ended(state="dead", failures=1, max_attempts=5, reason="error")],
         [*submitted(), *ran(ok=False), ended(state="dead", failures=2, max_attempts=1, token=2)],
         [*submitted(), *ran(), ended(attempts=2)],
+        [*submitted(), *ran(), ended(failures=1, losses=1)],
     ],
     "LIMIT": [
         [
@@ -154,6 +157,15 @@ PLANTED: dict[str, list[list[Record]]] = {
     "DAG": [
         [*submitted(), *submitted("b"), *ran(), *ran("b", t=1.5), ended(), ended("b", parents=("a",))],
         [*submitted(), *submitted("b"), *ran("b"), ended(state="expired"), ended("b", parents=("a",))],
+        [
+            *submitted(),
+            *ran(ok=False),
+            *ran(token=2, t=3.0, last=4.0),
+            ended(token=2),
+            *submitted("b"),
+            *ran("b", t=2.0, last=2.5),
+            ended("b", parents=("a",)),
+        ],
     ],
     "START_AFTER_CANCEL": [
         [*submitted(), *cancelled(), *ran(ok=False), ended(state="cancelled")],
@@ -207,12 +219,26 @@ CLEAN: dict[str, list[Record]] = {
     "two jobs at once": [*clean(), *clean("b")],
     "a submit without an answer that landed": [*UNANSWERED, *ran(), ended()],
     "a submit without an answer that did not land": UNANSWERED,
+    "a submit that was refused, then went without an answer, and landed": [
+        Submit(t=-1.0, phase="fail", key="key-a"),
+        *UNANSWERED,
+        *ran(),
+        ended(),
+    ],
+    "healed twice": [*clean(), Healed(t=-100.0), Healed(t=3.0)],
     "a submit that was repeated under its key": [*clean(), Submit(t=5.0, phase="ok", key="key-a", job="a")],
     "a job cancelled before it began": [*submitted(), *cancelled(), ended(state="cancelled", token=0)],
     "a running job that was cancelled": [
         *submitted(),
         *ran(ok=False),
         *cancelled("cancelling", t=1.5, token=1),
+        ended(state="cancelled"),
+    ],
+    "a running job that was cancelled twice": [
+        *submitted(),
+        *ran(ok=False),
+        *cancelled("cancelling", t=1.5, token=1),
+        *cancelled("cancelled", t=9.5, token=1),
         ended(state="cancelled"),
     ],
     "a run that began just after it was asked to stop": [
@@ -277,9 +303,12 @@ def test_the_order_of_the_records_does_not_matter() -> None:
 
 def test_an_error_of_the_clocks_is_tolerated_when_it_was_measured() -> None:
     records = [*submitted(), *ran(), ended(due=1.001, finished=1.9995)]
+    late = [*clean(), Healed(t=-51.001)]
 
     assert found_in(records) == {"EARLY", "RAN_ON"}
     assert found_in(records, clock_error=0.0015) == set()
+    assert found_in(late) == {"STUCK"}
+    assert found_in(late, clock_error=0.0015) == set()
 
 
 def test_a_violation_says_what_happened_to_which_job() -> None:
