@@ -1,6 +1,7 @@
 """A task that takes too much harms itself alone."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -66,8 +67,19 @@ async def test_a_task_within_its_memory_is_left_alone(process: ProcessExecutor) 
     assert ended_.end is End.RETURNED
 
 
+async def test_too_many_processes_end_their_task(tmp_path: Path, grounds: Grounds) -> None:
+    mark = new_mark()
+    script = "for number in $(seq 600); do sleep 600 & done; wait"
+    async with command_executor(tmp_path, grounds=grounds) as commands:
+        ended_ = await outcome(commands, command("/bin/sh", "-c", script, mark))
+
+        assert (ended_.end, ended_.message) == (End.ERROR, "too many processes: more than 512")
+        assert processes_with(mark) == []
+
+
 @pytest.mark.chaos
 async def test_a_fork_bomb_ends_and_nothing_of_it_is_left(tmp_path: Path, grounds: Grounds) -> None:
+    _skip_if_unbounded(grounds)
     mark = new_mark()
     script = "import os\nwhile True:\n try: os.fork()\n except OSError: pass"
     async with command_executor(tmp_path, grounds=grounds) as commands:
@@ -80,6 +92,7 @@ async def test_a_fork_bomb_ends_and_nothing_of_it_is_left(tmp_path: Path, ground
 
 @pytest.mark.chaos
 async def test_a_fork_bomb_in_a_function_leaves_other_runs_alone(tmp_path: Path, grounds: Grounds) -> None:
+    _skip_if_unbounded(grounds)
     async with process_executor(tmp_path, grounds=grounds) as process:
         other, _ = await begun(process, order("until_cancelled"))
         bomb = await outcome(process, order("bomb"))
@@ -135,6 +148,11 @@ async def test_a_log_flood_is_slowed_down(process: ProcessExecutor) -> None:
     execution.close()
 
     assert 0 < seen * 1000 < 40 * MIB
+
+
+def _skip_if_unbounded(grounds: Grounds) -> None:
+    if os.getuid() == 0 and not grounds.namespaces:
+        pytest.skip("the kernel sets no bound to the processes of root but in a namespace")
 
 
 async def _until_time(loop: asyncio.AbstractEventLoop, seconds: float) -> None:

@@ -69,6 +69,8 @@ async def test_a_stop_after_the_end_changes_nothing(process: ProcessExecutor) ->
     first = await ended(execution)
     execution.stop(End.TIMEOUT, 0)
     execution.pause()
+    execution.resume()
+    execution.pause()
 
     assert await ended(execution) is first
     assert result(await outcome(process, order("add", {"a": 2}))) == 12
@@ -79,6 +81,15 @@ async def test_a_stop_never_reaches_the_next_run_of_the_same_runner(process: Pro
         execution = await process.start(order("nothing"), _Deaf())
         execution.stop(End.STOPPED, 60)
         assert (await ended(execution)).end is End.STOPPED
+        assert (await outcome(process, order("add", {"a": 1}))).end is End.RETURNED
+
+
+async def test_a_pause_never_reaches_the_next_run_of_the_same_runner(process: ProcessExecutor) -> None:
+    for _ in range(10):
+        execution = await process.start(order("nothing"), _Deaf())
+        execution.pause()
+        execution.resume()
+        assert (await ended(execution)).end is End.RETURNED
         assert (await outcome(process, order("add", {"a": 1}))).end is End.RETURNED
 
 
@@ -145,6 +156,15 @@ async def test_scratch_files_are_gone_and_output_files_are_kept_until_close(
     execution.close()
     await process.close()
     assert names_in(tmp_path) == []
+
+
+async def test_a_runner_goes_on_after_what_a_run_left_was_removed(process: ProcessExecutor) -> None:
+    before = await _runner(process)
+    for _ in range(3):
+        assert (await outcome(process, order("leave_file", {"name": "note", "text": "x"}))).end is End.RETURNED
+        await scratch.settled()
+
+    assert await _runner(process) == before
 
 
 async def test_output_files_outlive_their_runner_until_close(process: ProcessExecutor, tmp_path: Path) -> None:

@@ -233,9 +233,11 @@ def start_launcher(options: LauncherOptions) -> tuple[socket.socket, "subprocess
     """Start the process of a launcher, and return it with the socket to it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     settings = Settings(host=os.getpid(), app=options.app, grounds=options.grounds)
-    with theirs:
+    arguments = [str(theirs.fileno()), msgspec.json.encode(settings).decode()]
+    with theirs, contextlib.ExitStack() as unless_started:
+        unless_started.callback(ours.close)
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "tidewheel.worker.launcher", str(theirs.fileno()), msgspec.json.encode(settings)],
+            [sys.executable, "-m", "tidewheel.worker.launcher", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
             pass_fds=[theirs.fileno()],
@@ -243,6 +245,7 @@ def start_launcher(options: LauncherOptions) -> tuple[socket.socket, "subprocess
             env={**environment.clean(os.environ), **options.environment},
             start_new_session=True,
         )
+        unless_started.pop_all()
     return ours, process
 
 

@@ -46,6 +46,7 @@ class Child(asyncio.Protocol):
         self._silent: asyncio.Future[None] = self._loop.create_future()
         self._layers: tuple[str, ...] = ()
         self._place = 1
+        self._over = False
         self._run: Underway | None = None
         self._sink: Sink | None = None
         self._done: Done | None = None
@@ -162,7 +163,8 @@ class Child(asyncio.Protocol):
             output.close()
         if self._run is not None and self._done is None:
             self._place += 1
-        scratch.remove(self._here(), within=self._directory)
+        self._over = True
+        scratch.remove(self._here(), self._clear_all)
         if self._run is not None:
             self._finish(self._last_words(self._run), reusable=False)
 
@@ -173,7 +175,12 @@ class Child(asyncio.Protocol):
     def _clear(self, directory: str) -> None:
         """Remove what a run left behind."""
         if directory != self._here():
-            scratch.remove(directory, within=self._directory)
+            scratch.remove(directory, self._clear_all)
+
+    def _clear_all(self) -> None:
+        """Remove what all runs were in, after the last of them was removed."""
+        if self._over:
+            scratch.remove_empty(self._directory)
 
     def _last_words(self, run: Underway) -> Ended:
         if self._done is not None:

@@ -8,7 +8,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
@@ -50,22 +50,22 @@ class Places:
             remove(self._free.pop())
 
 
-def remove(directory: str, within: str | None = None) -> None:
-    """Remove a scratch directory, and the one that it is in, should it be the last there.
+def remove(directory: str, then: Callable[[], None] = lambda: None) -> None:
+    """Remove a scratch directory, and do something then.
 
     That is done at once if it was left empty, else in a thread, for it may hold any number of files.
     """
     try:
-        _remove_empty(output_directory(directory))
+        remove_empty(output_directory(directory))
         os.rmdir(directory)  # noqa: PTH106 - on the hot path
     except FileNotFoundError:
         pass
     except OSError:
-        removing = asyncio.get_running_loop().run_in_executor(None, _remove_full, directory, within)
+        removing = asyncio.get_running_loop().run_in_executor(None, _remove_full, directory, then)
         _removals.add(removing)
         removing.add_done_callback(_removals.discard)
         return
-    _remove_empty(within)
+    then()
 
 
 async def settled() -> None:
@@ -73,34 +73,20 @@ async def settled() -> None:
     await asyncio.gather(*_removals, return_exceptions=True)
 
 
-def _remove_full(directory: str, within: str | None) -> None:
-    remove_tree(directory)
-    _remove_empty(within)
-
-
-def _remove_empty(directory: str | None) -> None:
-    if directory is not None:
-        with contextlib.suppress(OSError):
-            os.rmdir(directory)  # noqa: PTH106 - on the hot path
-
-
-def remove_tree(directory: str) -> None:
-    """Remove a directory with all that a task may have put there: without rights, or too deep for Python."""
-    with contextlib.suppress(RecursionError, OSError):
-        shutil.rmtree(directory, onerror=_open_up)
-    if os.path.lexists(directory):
-        subprocess.run(["/bin/rm", "-rf", "--", directory], check=False, capture_output=True)  # noqa: S603 - our own path
-
-
-def _open_up(function: Callable[..., Any], path: str, _error: object) -> None:
-    """Let a directory that the task closed be removed."""
+def remove_empty(directory: str) -> None:
+    """Remove a directory if there is nothing in it."""
     with contextlib.suppress(OSError):
-        os.chmod(os.path.dirname(path), 0o700)  # noqa: PTH101, PTH120 - called by shutil with text
-        os.chmod(path, 0o700, follow_symlinks=False) if os.path.islink(path) else os.chmod(path, 0o700)  # noqa: PTH101, PTH114
-        if function in (os.unlink, os.rmdir):
-            function(path)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+        os.rmdir(directory)  # noqa: PTH106 - on the hot path
+
+
+def _remove_full(directory: str, then: Callable[[], None]) -> None:
+    """Remove a directory with all that a task may have put there: without rights, or too deep for Python."""
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(directory, ignore_errors=True)
+    for words in (["/bin/chmod", "-R", "u+rwX"], ["/bin/rm", "-rf"]):
+        if os.path.lexists(directory):
+            subprocess.run([*words, "--", directory], check=False, capture_output=True)  # noqa: S603 - our own path
+    then()
 
 
 def copy_executable(source: Path, target: str) -> None:

@@ -27,6 +27,7 @@ class Underway:
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
         self._asked: End | None = None
         self._killed: tuple[End, str] | None = None
+        self._was_paused = False
         self._deadline: asyncio.TimerHandle | None = None
 
     async def wait(self) -> Ended:
@@ -52,11 +53,14 @@ class Underway:
 
     def pause(self) -> None:
         """Stop all of its processes where they are."""
-        self.tree.tell("pause")
+        if not self._ended.done():
+            self._was_paused = True
+            self.tree.tell("pause")
 
     def resume(self) -> None:
         """Let them go on."""
-        self.tree.tell("resume")
+        if not self._ended.done():
+            self.tree.tell("resume")
 
     def close(self) -> None:
         """Remove its scratch directory; after `wait`."""
@@ -65,7 +69,7 @@ class Underway:
     @property
     def was_disturbed(self) -> bool:
         """Whether it was told anything that may reach its process after its end."""
-        return self._asked is not None or self._killed is not None
+        return self._was_paused or self._asked is not None or self._killed is not None
 
     def finish(self, ended: Ended) -> None:
         """Note how it ended by itself; what was done to it counts more."""

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.tasks.definition import Isolation
-from tidewheel.worker.sandbox import kernel, landlock, limits, namespaces
+from tidewheel.worker.sandbox import kernel, landlock, limits, namespaces, tree
 from tidewheel.worker.sandbox.limits import Limits
 from tidewheel.worker.sandbox.namespaces import Ability
 
@@ -46,6 +46,7 @@ class Sandbox:
     def __init__(self, grounds: Grounds) -> None:
         self._ability = namespaces.probe() if grounds.namespaces else Ability.NONE
         self._user = (os.getuid(), os.getgid())
+        self._others = 0 if self._ability is Ability.USER else tree.threads_of_user(os.getuid())
         self._landlock = landlock.version() > 0
         devices = landlock.writing(map(Path, (*landlock.DEVICES, *grounds.writable)))
         self._standard = [*landlock.reading_all_but([Path(path) for path in grounds.hidden]), *devices]
@@ -70,7 +71,7 @@ class Sandbox:
         entered = namespaces.enter(self._ability, self._user, strict=strict)
         if not entered:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        limits.apply(wish.limits, own_user_namespace=self._ability is Ability.USER)
+        limits.apply(wish.limits, others=self._others)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         kernel.drop_capabilities()
         layers = [SESSION, *(entered or [SUBREAPER]), "limits", NO_NEW_PRIVILEGES, "no-capabilities"]

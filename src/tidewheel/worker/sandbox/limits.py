@@ -24,12 +24,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of private memory for each process."""
 
 
-def apply(limits: Limits, *, own_user_namespace: bool) -> None:
-    """Set the limits of this process and of all that it will start."""
+def apply(limits: Limits, *, others: int) -> None:
+    """Set the limits of this process and of all that it will start.
+
+    The kernel counts the threads of a user and not of a task; `others` says how many of them are not the task's. It sets
+    no bound to root.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
-    if own_user_namespace:  # elsewhere the kernel counts all processes of the user, whoever started them
-        _lower(resource.RLIMIT_NPROC, MAX_THREADS)
+    _lower(resource.RLIMIT_NPROC, others + MAX_THREADS)
     if limits.data is not None:
         _lower(resource.RLIMIT_DATA, limits.data)
 

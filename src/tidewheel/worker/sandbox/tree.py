@@ -7,17 +7,20 @@ A walk is a moment's view; so whoever acts on one walks again until nothing new 
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _ROUNDS: Final = 1_000
 
 
-def descendants(root: int) -> Iterator[int]:
-    """Yield the processes below one, parents before their children."""
-    unseen = list(_children(root))
+def descendants(root: int, *, stop: bool = False, keep: int = 0) -> Iterator[int]:
+    """Yield the processes below one, parents before their children, stopping each but the kept one if asked to."""
+    unseen = _children(root)
     while unseen:
         pid = unseen.pop()
+        if stop and pid != keep:
+            _signal(pid, signal.SIGSTOP)
         yield pid
         unseen += _children(pid)
 
@@ -31,16 +34,28 @@ def resident(pid: int | str) -> int:
         return 0
 
 
+def threads_of_user(uid: int) -> int:
+    """Return how many threads a user has in all."""
+    count = 0
+    for path in Path("/proc").iterdir():
+        try:
+            if path.name.isdigit() and path.stat().st_uid == uid:
+                count += len(os.listdir(path / "task"))  # noqa: PTH208 - their number is all that is needed
+        except OSError:  # it has ended meanwhile
+            continue
+    return count
+
+
 def resident_here() -> int:
     """Return how many bytes of this process are in memory."""
     return resident("self")
 
 
-def signal_all(root: int, number: signal.Signals, keep: int = 0) -> None:
-    """Signal every process below a root, but one that is kept with all that it does, until no new one is found."""
+def signal_all(root: int, number: signal.Signals) -> None:
+    """Signal every process below a root, until no new one is found."""
     seen: set[int] = set()
     for _ in range(_ROUNDS):
-        found = {pid for pid in descendants(root) if pid != keep} - seen
+        found = set(descendants(root)) - seen
         if not found:
             return
         for pid in found:
@@ -49,10 +64,14 @@ def signal_all(root: int, number: signal.Signals, keep: int = 0) -> None:
 
 
 def kill_all(root: int, keep: int = 0) -> None:
-    """Kill every process below a root and reap those that are its own children, until none is left but the kept one."""
-    while found := [pid for pid in descendants(root) if pid != keep]:
+    """Kill every process below a root and reap those that are its own children, until none is left but the kept one.
+
+    Each is stopped before its children are looked up: what cannot fork any more cannot outrun the walk.
+    """
+    while True:
+        found = [pid for pid in descendants(root, stop=True, keep=keep) if pid != keep]
         if not sum(_signal(pid, signal.SIGKILL) for pid in found):
-            return  # another user's: without no-new-privileges a task can start such processes
+            return  # none is left, or only another user's: without no-new-privileges a task can start such processes
         reap(keep)
         os.sched_yield()
 
