@@ -122,8 +122,16 @@ async def _leave(store: Store, _: Worker) -> Callable[[], Awaitable[object]]:
     return lambda: store.deregister(leaver.id)
 
 
+async def _end_a_parent(store: Store, worker: Worker) -> Callable[[], Awaitable[object]]:
+    parent = await submit(store)
+    await submit(store, after=(parent,))
+    (run,) = await claim(store, worker)
+    return lambda: settle(store, worker, run)
+
+
 DEEDS = (
     _submit,
+    _end_a_parent,
     _submit_first_of_its_lane,
     _submit_with_a_key,
     _submit_for_soon,

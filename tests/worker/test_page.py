@@ -15,11 +15,13 @@ def test_both_sides_see_what_the_other_writes() -> None:
     theirs.enter(job.bytes, 7, 99.0)
 
     assert theirs.lease_until == 12.5
-    assert ours.current == Current(job, 7, 99.0)
+    seen = [ours.current]
     theirs.leave()
-    assert ours.current is None
-    assert ours.blamed is None
+    seen.append(ours.current)
+    assert seen == [Current(job, 7, 99.0), None]
+    blamed = [ours.blamed]
     theirs.blame(job.bytes, 8)
-    assert ours.blamed == Current(job, 8, 0.0)
+    blamed.append(ours.blamed)
+    assert blamed == [None, Current(job, 8, 0.0)]
     theirs.close()
     ours.close()

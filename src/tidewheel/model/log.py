@@ -1,7 +1,7 @@
 """Lines that runs wrote."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal, get_args
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from tidewheel.model.checks import check_instant, clean_text
 
 LogStream = Literal["stdout", "stderr", "log", "system"]
 
+KEEP_LOGS: Final = timedelta(days=30)
 MAX_LINE: Final = 64 * 1024
 MAX_LEVEL: Final = 40
 _STREAMS: Final = get_args(LogStream)
@@ -27,8 +28,8 @@ class LogLine(msgspec.Struct, frozen=True):
     at: datetime
     """When it was written, by the clock of the host that ran the job."""
     stream: LogStream
-    level: str | None
-    text: str
+    level: str | None = None
+    text: str = ""
 
 
 def prepare_lines(lines: Sequence[LogLine]) -> list[LogLine]:

@@ -7,7 +7,7 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.portal import portal
 from tidewheel.sdk.task import Task
-from tidewheel.store.base import Inside
+from tidewheel.store.joining import Inside
 
 P = ParamSpec("P")
 R = TypeVar("R")

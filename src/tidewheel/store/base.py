@@ -12,10 +12,9 @@ hold throughout:
 - `tenant=None` means all tenants and is for operators; with a tenant given, what is not theirs does not exist.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol, TypeVar
+from typing import Protocol
 from uuid import UUID
 
 import msgspec
@@ -25,18 +24,14 @@ from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
-from tidewheel.model.log import LogLine
-from tidewheel.model.note import RunNote
+from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
-from tidewheel.store.bell import Bell
-
-T = TypeVar("T")
-
-KEEP_LOGS: Final = timedelta(days=30)
+from tidewheel.store.joining import JoinStore
+from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,42 +141,6 @@ class JobStore(Protocol):
         ...
 
 
-class Inside(Protocol):
-    """What work gets that is run inside a transaction of the store."""
-
-    def execute(self, sql: str, values: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a statement on tables that are not the store's and return its rows. Raises Invalid."""
-        ...
-
-    def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
-        """Do what `JobStore.submit` does."""
-        ...
-
-
-class JoinStore(Protocol):
-    """For those who want jobs and changes of their own to happen together, or neither."""
-
-    async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
-        """Add the lanes of jobs that are about to come, so that the transaction that brings them need not."""
-        ...
-
-    async def submit_within(self, connection: Any, specs: Sequence[JobSpec], *, waits: bool) -> list[Submitted]:
-        """Do what `submit` does by the caller's own connection, inside its transaction, after `make_lanes`.
-
-        The jobs are there once the caller commits, and never if it does not. `waits` tells whether the caller has an
-        event loop; without one nothing is awaited. Raises Invalid for a connection that cannot be used, before anything
-        was done with it. No hint is given: polling finds the jobs.
-        """
-        ...
-
-    async def transact(self, work: Callable[[Inside], T]) -> T:
-        """Run short work inside one transaction of the store and return its answer; what it raises undoes all of it.
-
-        Raises Invalid where the store has more than one writer; there `submit_within` serves.
-        """
-        ...
-
-
 class RunStore(Protocol):
     """For workers: taking jobs and saying what became of them."""
 
@@ -259,55 +218,6 @@ class WorkerStore(Protocol):
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         """Return the workers, newest first; those that ended are kept for a day."""
-        ...
-
-
-class HintStore(Protocol):
-    """For whoever waits for work."""
-
-    def listen(self) -> AbstractAsyncContextManager[Bell]:
-        """Listen for hints: the bell rings soon after something happened that is worth a look, in any process.
-
-        That is: jobs that are due now or within a second were submitted, given back, released from a limit or redriven;
-        a gate was opened; or a running job was asked to stop. It may ring too often. Losing a ring costs time, never a
-        job: whoever listens must look now and then all the same, and more often while the bell is not `healthy`. It
-        rings once when hints can be relied on again. A bell belongs to one waiter.
-        """
-        ...
-
-
-class NoteStore(Protocol):
-    """For workers: what runs say of themselves while they go on."""
-
-    async def note(self, worker_id: UUID, notes: Sequence[RunNote]) -> None:
-        """Keep notes of runs, all that count or none.
-
-        A note counts if its job is `running` with its token at this worker; others change nothing, silently. What a
-        note leaves out stays as this run told it before; a new run begins with nothing but the checkpoint. Raises
-        Invalid for the first bad one (`notes[3].checkpoint`), before anything is written; messages are cleaned.
-        """
-        ...
-
-    async def checkpoint_of(self, job_id: UUID) -> str | None:
-        """Return the last checkpoint of a job as JSON text, whichever of its runs kept it; a redrive removes it."""
-        ...
-
-
-class LogStore(Protocol):
-    """For workers and readers: what runs wrote."""
-
-    async def append_logs(self, lines: Sequence[LogLine]) -> None:
-        """Store lines, all or none. A line that comes again, by (job, token, number), is harmless: the first counts.
-
-        Lines are not guarded: also a run that was lost may tell what it did. What cannot be stored in a text is
-        replaced. Raises Invalid for the first bad line (`lines[3].stream`).
-        """
-        ...
-
-    async def logs(
-        self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
-    ) -> list[LogLine]:
-        """Return the lines of a job in the order of (token, number), beginning after `after`. Raises NotFound."""
         ...
 
 

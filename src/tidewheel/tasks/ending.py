@@ -19,6 +19,8 @@ from tidewheel.model.states import Cause
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.signals import Fatal, Retry
 
+NOT_MEASURED: Final = Usage()
+
 
 class End(enum.StrEnum):
     """How a run ended, seen from outside."""
@@ -50,7 +52,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     after: timedelta | None = None
     """The wait that a RETRY asked for."""
-    usage: Usage | None = None
+    usage: Usage = NOT_MEASURED
     files: Mapping[str, Path] = {}
     """Output files by name, to be stored before `Execution.close`."""
 
@@ -81,10 +83,10 @@ def options_of(text: str | None) -> Options:
 def outcome_of(run: Run, ended: Ended, rand: float, started_at: datetime | None = None) -> Outcome:
     """Return what to report of a run; `rand` in [0, 1) spreads the retries."""
     if ended.end is End.RETURNED:
-        return Outcome(run.job_id, run.token, Cause.RETURNED, ended.result, started_at=started_at, usage=ended.usage)
+        return Outcome(run.job_id, run.token, Cause.RETURNED, ended.result, started_at=started_at, usage=_usage(ended))
     cause, delay = _next(run, ended, options_of(run.options).retry, rand)
     error = None if cause is Cause.STOPPED else _failure(ended)
-    return Outcome(run.job_id, run.token, cause, error=error, delay=delay, started_at=started_at, usage=ended.usage)
+    return Outcome(run.job_id, run.token, cause, error=error, delay=delay, started_at=started_at, usage=_usage(ended))
 
 
 def _next(run: Run, ended: Ended, policy: RetryPolicy, rand: float) -> tuple[Cause, timedelta]:
@@ -98,6 +100,10 @@ def _next(run: Run, ended: Ended, policy: RetryPolicy, rand: float) -> tuple[Cau
     if not retries_left(policy, failures):
         return Cause.GAVE_UP, timedelta(0)
     return Cause.FAILED, retry_delay(policy, failures, rand) if ended.after is None else ended.after
+
+
+def _usage(ended: Ended) -> Usage | None:
+    return None if ended.usage is NOT_MEASURED else ended.usage
 
 
 def _failure(ended: Ended) -> Failure:

@@ -9,8 +9,9 @@ from uuid import UUID
 from tidewheel.clock import Clock
 from tidewheel.errors import Unavailable
 from tidewheel.model.job import Claimed, Run
-from tidewheel.store.base import ClaimRequest, HintStore, RunStore
+from tidewheel.store.base import ClaimRequest, RunStore
 from tidewheel.store.bell import Bell
+from tidewheel.store.telling import HintStore
 from tidewheel.worker.page import Page
 from tidewheel.worker.settler import RunKey
 

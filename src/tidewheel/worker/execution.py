@@ -8,6 +8,8 @@ import msgspec
 from tidewheel.tasks.definition import Isolation
 from tidewheel.tasks.ending import End, Ended
 
+__all__ = ["End", "Ended", "Execution", "Executor", "Order", "Sink", "Stream"]
+
 Stream = Literal["stdout", "stderr"]
 
 

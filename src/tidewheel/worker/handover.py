@@ -12,7 +12,8 @@ from tidewheel.errors import Invalid
 from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Job, Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES
-from tidewheel.store.base import NoteStore, SearchStore
+from tidewheel.store.base import SearchStore
+from tidewheel.store.telling import NoteStore
 
 MAX_LARGE_RESULT: Final = 64 * 1024 * 1024
 _MARK: Final = '"$result_of"'

@@ -10,7 +10,7 @@ from tidewheel.errors import TideError, Unavailable
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.note import RunNote, merge_notes
-from tidewheel.store.base import LogStore, NoteStore
+from tidewheel.store.telling import LogStore, NoteStore
 from tidewheel.worker.execution import Stream
 from tidewheel.worker.settler import RunKey
 

@@ -21,7 +21,8 @@ from tidewheel.errors import Unavailable
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.worker import WorkerSpec
-from tidewheel.store.base import HintStore, RunStore, WorkerStore
+from tidewheel.store.base import RunStore, WorkerStore
+from tidewheel.store.telling import HintStore
 from tidewheel.tasks.ending import End, Ended, outcome_of
 from tidewheel.worker.child import LEASE_LOST
 from tidewheel.worker.deadman import DeadMan

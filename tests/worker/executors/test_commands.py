@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import stat
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -254,8 +256,9 @@ class _with_artifact:  # noqa: N801 - used like a function
             directory.mkdir()
         (self._store / self._digest).write_bytes(content)
 
-    async def _fetch(self, digest: str) -> Path:
-        return self._store / digest
+    @asynccontextmanager
+    async def _fetch(self, digest: str) -> AsyncIterator[Path]:
+        yield self._store / digest
 
     async def __aenter__(self) -> tuple[CommandExecutor, str]:
         self._context = command_executor(self._scratch, artifacts=self._fetch)

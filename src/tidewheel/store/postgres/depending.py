@@ -45,7 +45,10 @@ class Depending(Part):
             parents = {row["parent"]: EndedParent(row["state"], row["beyond"]) for row in rows}
             return await tell_children(connection, parents, limit) or len(rows)
 
-        return await self._db.transaction(tell)
+        told = await self._db.transaction(tell)
+        if told:
+            self._hints.send()
+        return told
 
     async def recheck_blocked(self, *, limit: int = 1000) -> int:
         async def look(connection: Connection) -> tuple[Cursor, list[UUID]]:

@@ -9,8 +9,8 @@ from uuid import UUID
 import asyncpg
 
 from tidewheel.model.ids import make_id
+from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.states import FINAL, WAITING, Cause, State
-from tidewheel.store.base import KEEP_LOGS
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.parts import Part

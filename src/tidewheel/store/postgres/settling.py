@@ -94,7 +94,7 @@ class Settling(Part):
 
             runs = await self._db.transaction(end)
             ended = {(run.job_id, run.token) for run in runs}
-            self._tell_of_ended(runs, [outcome for _, outcome in rest if _key(outcome) in ended])
+            self._tell_of_ended([outcome for _, outcome in rest if _key(outcome) in ended])
             verdicts.update({index: Verdict.ACCEPTED for index, outcome in rest if _key(outcome) in ended})
             rest = [(index, outcome) for index, outcome in rest if _key(outcome) not in ended]
             if not ended:
@@ -103,10 +103,9 @@ class Settling(Part):
             found = await self._db.read(lambda connection: _find(connection, worker_id, [o for _, o in rest]))
             verdicts.update({index: recognise(outcome.cause, found[_key(outcome)]) for index, outcome in rest})
 
-    def _tell_of_ended(self, runs: list[LockedRun], outcomes: list[Outcome]) -> None:
-        """Give a hint if what ended may have made something due: itself, or whoever waited for its limit keys."""
-        again = any(outcome.cause in GIVEN_BACK and outcome.delay <= SOON for outcome in outcomes)
-        if again or any(run.limit_keys for run in runs):
+    def _tell_of_ended(self, outcomes: list[Outcome]) -> None:
+        """Give a hint if what ended may have made something due: itself, a child, or who waited for its limit keys."""
+        if any(outcome.cause not in GIVEN_BACK or outcome.delay <= SOON for outcome in outcomes):
             self._hints.send()
 
     async def _bury(self, worker_id: UUID, outcome: Outcome, why: str) -> Verdict:
@@ -119,7 +118,7 @@ class Settling(Part):
             return runs
 
         if runs := await self._db.transaction(bury):
-            self._tell_of_ended(runs, [])
+            self._hints.send()
             return Verdict.UNSTORABLE
         found = await self._db.read(lambda connection: _find(connection, worker_id, [outcome]))
         return recognise(outcome.cause, found[_key(outcome)])

@@ -11,7 +11,7 @@ from tidewheel.errors import AlreadyActive, Invalid, KeyReused
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_all
-from tidewheel.store.base import Inside
+from tidewheel.store.joining import Inside
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.hints import SOON

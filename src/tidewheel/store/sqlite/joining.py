@@ -9,7 +9,7 @@ import apsw
 from tidewheel.errors import Invalid
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.submission import prepare_all
-from tidewheel.store.base import Inside
+from tidewheel.store.joining import Inside
 from tidewheel.store.sqlite import submitting
 from tidewheel.store.sqlite.migrate import MIGRATIONS
 from tidewheel.store.sqlite.session import Session

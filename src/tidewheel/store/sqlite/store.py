@@ -21,14 +21,15 @@ from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, check_limit
 from tidewheel.model.liveness import ExpiredWorker
-from tidewheel.model.log import LogLine, prepare_lines
+from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.states import Cause, State
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
-from tidewheel.store.base import KEEP_LOGS, ClaimRequest, Counts, Inside, JobFilter, Page
+from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
 from tidewheel.store.bell import Bell
+from tidewheel.store.joining import Inside
 from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
     claiming,

@@ -27,8 +27,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 def apply(limits: Limits, *, others: int) -> None:
     """Set the limits of this process and of all that it will start.
 
-    The kernel counts the threads of a user and not of a task; `others` says how many of them are not the task's. It sets
-    no bound to root.
+    The kernel counts the threads of a user and not of a task; `others` says how many of them are not the task's. It
+    sets no bound to root.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
