@@ -122,17 +122,16 @@ class Runner:
     async def _serve_with(self, slot: Slot) -> None:
         began = self._clock.monotonic()
         while True:
-            run = self._waiting.pop()
-            if run is None:
-                await self._wait_for_work()
-                began = self._clock.monotonic()
-                continue
             now = self._clock.monotonic()
             if now - began > STRETCH:
                 await self._let_others_run()
                 began = now = self._clock.monotonic()
-            await self._serve_one(slot, run, now)
-            if slot.has_suspended:
+            run = self._waiting.pop()  # from here to its slot without a pause: it must always be held somewhere
+            if run is not None:
+                await self._serve_one(slot, run, now)
+            else:
+                await self._wait_for_work()
+            if run is None or slot.has_suspended:
                 began = self._clock.monotonic()
 
     async def _wait_for_work(self) -> None:

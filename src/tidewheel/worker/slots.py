@@ -104,23 +104,28 @@ class Slot:
         self.disowned = False
         self.deadline = 0.0
         self.has_suspended = False
+        self._over = False
 
     def begin(self, run: Run, deadline: float) -> None:
         """Take a run to be served."""
         self.run, self.deadline, self.ending = run, deadline, None
-        self.released = self.disowned = self.has_suspended = False
+        self.released = self.disowned = self.has_suspended = self._over = False
         self.context = None
         self._key, self._token = run.job_id.bytes, run.token
         self._page_deadline = deadline + self._owner.overtime
 
-    def finish(self) -> None:
-        """Be free again."""
-        self.run = self.context = None
+    def body_ended(self) -> None:
+        """Note that the code of the run has ended; from now on it cannot be cancelled any more."""
+        self._over = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self.ending is not None and self.task is not None:
             self.task.uncancel()
+
+    def finish(self) -> None:
+        """Be free again. Only when the outcome was handed over: until then the run is held here."""
+        self.run = self.context = None
 
     def entered(self) -> None:
         """Note that the code of this run has the loop."""
@@ -137,12 +142,16 @@ class Slot:
 
     def call_after(self, seconds: float, call: "Callable[[Slot], None]") -> None:
         """Have something done to this run after a while, unless it ends before."""
+        if self._over:
+            return
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(max(seconds, 0.0), call, self)
 
     def cancel(self, end: End) -> None:
         """Cancel the coroutine of the run; the first reason stands."""
+        if self._over:
+            return
         if self.context is not None:
             self.context.request_stop()
         if self.ending is None and self.task is not None:

@@ -97,7 +97,10 @@ class Supervisor:
         """Keep one child there, until draining."""
         pause = FIRST_PAUSE
         while not self._draining:
-            member = await self._start(spec)
+            try:
+                member = await self._start(spec)
+            except Unavailable:
+                return  # told to stop before the store was there
             await member.gone.wait()
             await strays_gone(self._members, self._clock)
             if member.exit_code and not member.fenced:
@@ -143,6 +146,8 @@ class Supervisor:
                 return (await self._store.register(spec)).id, sent_at
             except Unavailable as error:
                 _log.warning("cannot register: %s", error)
+                if self._draining:
+                    raise
                 await self._clock.sleep(pause * self._random.uniform(0.5, 1))
                 pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -157,6 +162,8 @@ class Supervisor:
                 await self._store.deregister(worker_id)
             except Unavailable as error:
                 _log.warning("runs of %s wait to be given back: %s", member.spec.setup.name, error)
+                if self._draining:
+                    return  # whoever reaps it gives them back
                 await self._clock.sleep(pause * self._random.uniform(0.5, 1))
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:

@@ -77,16 +77,15 @@ class InlineExecutor:
         report = self._tools.reports.open(run.job_id, run.token)
         try:
             ended = await self._attempt(slot, run, task, report)
+            slot.body_ended()
+            if report.spoke:
+                await report.close()
+            if slot.released:
+                self._tools.settler.add(Outcome(run.job_id, run.token, Cause.RELEASED))
+            elif not slot.disowned:
+                self._tools.settler.add(await self._outcome(run, ended, started_at))
         finally:
             slot.finish()
-        if slot.disowned:
-            return
-        if slot.released:
-            self._tools.settler.add(Outcome(run.job_id, run.token, Cause.RELEASED))
-            return
-        if report.spoke:
-            await report.close()
-        self._tools.settler.add(await self._outcome(run, ended, started_at))
 
     async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report) -> Ended:
         mark = current_sink.set(report)
