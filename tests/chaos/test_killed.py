@@ -1,5 +1,7 @@
 """Processes of a worker are killed."""
 
+import asyncio
+
 import pytest
 
 from harness.arena import Arena, StoreName
@@ -32,7 +34,7 @@ async def test_a_runner_is_killed_and_its_job_runs_again(store: StoreName) -> No
 async def test_a_part_above_or_below_a_task_is_killed_and_the_job_runs_again(role: Role) -> None:
     async with Arena("sqlite") as arena:
         jobs = [await arena.submit(kind, seconds=3) for kind in ("nap", "command")]
-        owners = [await arena.owner(job) for job in jobs]
+        owners = await asyncio.gather(*(arena.owner(job) for job in jobs))
 
         for worker, task in owners:
             victims = [task] if role == "task" else worker.parts(role)
@@ -49,7 +51,7 @@ async def test_a_part_above_or_below_a_task_is_killed_and_the_job_runs_again(rol
 async def test_a_supervisor_is_killed_and_everything_below_it_dies(store: StoreName) -> None:
     async with Arena(store) as arena:
         jobs = [await arena.submit(kind, seconds=4) for kind in ("doze", "nap", "command")]
-        owners = [await arena.owner(job) for job in jobs]
+        owners = await asyncio.gather(*(arena.owner(job) for job in jobs))
         worker = owners[0][0]
         tree = worker.tree()
 
