@@ -46,9 +46,24 @@ def test_the_example_of_triggers_runs(tmp_path: Path) -> None:
     )
 
 
-def test_the_program_in_the_readme_runs(tmp_path: Path) -> None:
+def test_the_first_minutes_of_the_readme_go_as_it_says(tmp_path: Path) -> None:
     ((name, program),) = programs("README.md")
-    assert "succeeded" in run(tmp_path, name, program)
+    tide = str(Path(sys.executable).with_name("tide"))
+    database = ("--database", "sqlite:///shop.db")
+    with subprocess.Popen([tide, "up", "--app", "shop:app", *database], cwd=_saved(tmp_path, name, program)) as up:
+        try:
+            assert run(tmp_path, name, program) == "hello Ada 307200\n"
+            command = [tide, "submit", *database, "--wait", "--", "echo", "any executable"]
+            done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+            assert (done.returncode, done.stdout) == (0, "any executable\n")
+        finally:
+            up.terminate()
+            assert up.wait(timeout=60) == 0
+
+
+def _saved(folder: Path, name: str, program: str) -> Path:
+    (folder / name).write_text(program)
+    return folder
 
 
 def test_the_program_about_blobs_runs(tmp_path: Path) -> None:
