@@ -56,10 +56,19 @@ def test_a_fatal_end_is_final_at_once() -> None:
 
 @pytest.mark.parametrize("end", [End.SIGNAL, End.OOM])
 def test_an_abnormal_end_counts_as_a_loss_and_not_as_a_failure(end: End) -> None:
-    outcome = outcome_of(a_run(THREE_TRIES, failures=2), Ended(end=end), 0.5)
+    outcome = outcome_of(a_run(THREE_TRIES, failures=1), Ended(end=end), 0.5)
 
     assert outcome.cause is Cause.CRASHED
     assert outcome.delay == timedelta(seconds=8)
+
+
+@pytest.mark.parametrize("end", [End.SIGNAL, End.OOM])
+def test_who_may_not_be_tried_again_is_not_after_an_abnormal_end_either(end: End) -> None:
+    outcome = outcome_of(a_run(THREE_TRIES, failures=1, losses=1), Ended(end=end), 0.5)
+
+    assert outcome.cause is Cause.GAVE_UP
+    assert outcome.error is not None
+    assert outcome.error.reason == end.value
 
 
 def test_who_was_asked_to_stop_has_stopped() -> None:

@@ -94,7 +94,7 @@ def _next(run: Run, ended: Ended, policy: RetryPolicy, rand: float) -> tuple[Cau
         return Cause.STOPPED, timedelta(0)
     if ended.end is End.FATAL:
         return Cause.GAVE_UP, timedelta(0)
-    if ended.end in _ABNORMAL:
+    if ended.end in _ABNORMAL and retries_left(policy, run.failures + run.losses + 1):
         return Cause.CRASHED, retry_delay(policy, run.losses + 1, rand)
     failures = run.failures + 1
     if not retries_left(policy, failures):
