@@ -119,8 +119,7 @@ async def test_a_task_cannot_look_into_the_worker(tmp_path: Path, grounds: Groun
     if not (LAYERS["landlock"].active or grounds.namespaces):
         pytest.skip("neither Landlock nor namespaces")
     async with process_executor(tmp_path, grounds=grounds) as process:
-        assert process._launcher is not None
-        pid = os.getpid() if who == "host" else process._launcher.pid
+        pid = os.getpid() if who == "host" else (await process._launchers.get()).pid
         answer = await said(process, "read_from", {"path": f"/proc/{pid}/{file}"})
 
     assert answer.startswith("refused"), answer
@@ -130,16 +129,14 @@ async def test_a_task_cannot_signal_the_worker(tmp_path: Path, grounds: Grounds)
     if not (LAYERS["landlock"].active or grounds.namespaces):
         pytest.skip("neither Landlock nor namespaces")
     async with process_executor(tmp_path, grounds=grounds) as process:
-        assert process._launcher is not None
-        for pid in (os.getpid(), process._launcher.pid):
+        for pid in (os.getpid(), (await process._launchers.get()).pid):
             answer = await said(process, "signal_to", {"pid": pid, "number": 0})
             assert answer.startswith("refused"), answer
 
 
 @needs_namespaces
 async def test_a_task_that_would_kill_its_parents_harms_itself_alone(process: ProcessExecutor) -> None:
-    assert process._launcher is not None
-    launcher = process._launcher.pid
+    launcher = await process._launchers.get()
     execution, _ = await begun(process, order("until_cancelled"))
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1):
         answer = await said(process, "signal_to", {"pid": 1, "number": number})
@@ -148,8 +145,8 @@ async def test_a_task_that_would_kill_its_parents_harms_itself_alone(process: Pr
     execution.stop(End.STOPPED, 60)
 
     assert (await ended(execution)).result == '"saw it"'
-    assert process._launcher.pid == launcher
-    assert process._launcher.lives
+    assert launcher.lives
+    assert await process._launchers.get() is launcher
 
 
 @needs_namespaces

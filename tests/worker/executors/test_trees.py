@@ -99,8 +99,7 @@ async def test_everything_is_gone_when_the_launcher_is_killed_and_a_new_one_serv
         first, _ = await begun(process, order("leave_daemon", {"mark": mark, "stay": True}))
         second, _ = await begun(process, order("leave_daemon", {"mark": other, "stay": True}))
         await until(lambda: processes_with(mark) and processes_with(other), "the daemons run")
-        assert process._launcher is not None
-        os.kill(process._launcher.pid, signal.SIGKILL)
+        os.kill((await process._launchers.get()).pid, signal.SIGKILL)
 
         assert [(await ended(run)).end for run in (first, second)] == [End.SIGNAL, End.SIGNAL]
         assert processes_with(mark) + processes_with(other) == []
@@ -112,8 +111,7 @@ async def test_commands_are_gone_when_the_launcher_is_killed(tmp_path: Path, gro
     async with command_executor(tmp_path, grounds=grounds) as commands:
         execution, _ = await begun(commands, command(sys.executable, "-c", DAEMON + STAY, mark))
         await until(lambda: processes_with(mark), "the daemon runs")
-        assert commands._launcher is not None
-        os.kill(commands._launcher.pid, signal.SIGKILL)
+        os.kill((await commands._launchers.get()).pid, signal.SIGKILL)
 
         assert (await ended(execution)).end is End.SIGNAL
         assert processes_with(mark) == []
@@ -175,7 +173,7 @@ async def test_a_paused_function_goes_on_where_it_was(tmp_path: Path, grounds: G
 
 
 def _root(execution: object) -> int:
-    root = execution.tree.pid  # type: ignore[attr-defined]
+    root = execution.holder.pid  # type: ignore[attr-defined]
     assert isinstance(root, int)
     return root
 

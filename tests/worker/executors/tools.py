@@ -117,7 +117,7 @@ async def command_executor(
     directory: Path, grounds: Grounds | None = None, artifacts: Artifacts | None = None
 ) -> AsyncIterator[CommandExecutor]:
     options = LauncherOptions(grounds=grounds or Grounds())
-    executor = CommandExecutor(options, clock=SystemClock(), directory=directory, artifacts=artifacts)
+    executor = CommandExecutor(options, clock=SystemClock(), directory=directory, slots=4, artifacts=artifacts)
     await executor.open()
     try:
         yield executor

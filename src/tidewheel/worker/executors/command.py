@@ -14,18 +14,19 @@ from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
 from tidewheel.model.outcome import Usage
-from tidewheel.tasks.ending import End, Ended
-from tidewheel.worker.execution import Execution, Order, Sink
+from tidewheel.tasks.definition import Isolation
+from tidewheel.worker.execution import End, Ended, Execution, Order, Sink
 from tidewheel.worker.executors import scratch
+from tidewheel.worker.executors.cells import Cell
 from tidewheel.worker.executors.command_args import ARTIFACT, CommandArgs, parse_command
-from tidewheel.worker.executors.launching import Launcher, LauncherOptions
+from tidewheel.worker.executors.idle import Idle
+from tidewheel.worker.executors.launching import LauncherKeeper, LauncherOptions
 from tidewheel.worker.executors.output import Output
-from tidewheel.worker.executors.underway import EndedAtOnce, Underway, abnormal_end
+from tidewheel.worker.executors.underway import EndedAtOnce, Underway, end_by_signal, end_of_tree
 from tidewheel.worker.executors.watch import Watch
-from tidewheel.worker.launcher.messages import MAX_MESSAGE, Program
+from tidewheel.worker.launcher.messages import MAX_MESSAGE, BodyEnded, Exited, Program
 from tidewheel.worker.sandbox import environment
-from tidewheel.worker.sandbox.layers import Confinement
-from tidewheel.worker.sandbox.limits import Limits
+from tidewheel.worker.sandbox.place import is_as_given
 
 Artifacts = Callable[[str], AbstractAsyncContextManager[Path]]
 """Fetches an artifact by its SHA-256, and keeps it where it is for as long as it is used."""
@@ -35,132 +36,153 @@ TAIL: Final = 4 * 1024
 _TEMPORARY_FAILURE: Final = 75
 _SLACK: Final = 1 << 30
 """How much private memory each process may have above the bound of its tree, which is watched: a backstop."""
-_ROOM: Final = 4 * 1024
 
 
 class CommandExecutor:
     """Runs jobs of the kind `command`."""
 
     def __init__(
-        self, options: LauncherOptions, *, clock: Clock, directory: Path, artifacts: Artifacts | None = None
+        self,
+        options: LauncherOptions,
+        *,
+        clock: Clock,
+        directory: Path,
+        slots: int,
+        artifacts: Artifacts | None = None,
     ) -> None:
-        self._options = dataclasses.replace(options, app=None)  # without the app a fork is cheaper
-        self._places = scratch.Places(directory)
-        self._artifacts = artifacts
+        self._launchers = LauncherKeeper(dataclasses.replace(options, app=None))  # without the app a fork is cheaper
         self._environment = {**environment.clean(os.environ), **options.environment}
+        self._directory = directory
+        self._artifacts = artifacts
         self._watch = Watch(clock)
-        self._launcher: Launcher | None = None
-        self._launching = asyncio.Lock()
-        self._runs: set[asyncio.Task[None]] = set()
+        self._idle: Idle[Cell] = Idle(slots)
+        self._cells: set[Cell] = set()
+        self._count = 0
 
     async def open(self) -> None:
         """Start the launcher."""
-        await self._living_launcher()
+        await self._launchers.get()
 
     async def start(self, order: Order, sink: Sink) -> Execution:
         """Begin a run; arguments that make no command end it at once."""
-        directory = None
+        cell = None
         try:
             command = parse_command(order.args)
-            launcher = await self._living_launcher()
-            directory = self._places.take()
-            if command.artifact is not None:
-                command = await self._with_artifact(command, command.artifact, directory)
-            return self._begin(launcher, command, order, sink, directory)
+            cell = self._idle.take(order.isolation) or await self._new_cell(order.isolation)
+            program = await self._program(command, order, cell.place.prepare())
         except (Invalid, OSError) as error:
-            if directory is not None:
-                scratch.remove(directory)
+            if cell is not None:
+                cell.retire()
             end = End.FATAL if isinstance(error, Invalid) else End.ERROR
             return EndedAtOnce(Ended(end=end, message=clean_text(str(error), 2_000)))
+        run = Command(command, order, cell, self._watch)
+        run.begin(program, sink, self._take_back)
+        return run
 
     async def close(self) -> None:
         """End everything at once."""
         self._watch.close()
-        if self._launcher is not None:
-            await self._launcher.close()
-        await asyncio.gather(*self._runs)
-        self._places.close()
+        await self._launchers.close()
+        await asyncio.gather(*(cell.ended() for cell in self._cells))
         await scratch.settled()
 
-    def _begin(self, launcher: Launcher, command: CommandArgs, order: Order, sink: Sink, directory: str) -> "Command":
-        env = {**self._environment, **_told(order, directory), **_own(command.env)}
-        if len(msgspec.json.encode((command.argv, env, command.cwd))) > MAX_MESSAGE - _ROOM:
-            raise Invalid("argv", f"and env must have less than {MAX_MESSAGE - _ROOM} bytes together, as JSON")
-        run = Command(command, order, sink, directory=directory, places=self._places, watch=self._watch)
-        data = None if order.memory is None else order.memory + _SLACK
-        confinement = Confinement(isolation=order.isolation, scratch=directory, limits=Limits(data=data))
-        run.begin(launcher, confinement, env)
-        ending = asyncio.get_running_loop().create_task(run.end())
-        self._runs.add(ending)
-        ending.add_done_callback(self._runs.discard)
-        return run
+    async def _new_cell(self, isolation: Isolation) -> Cell:
+        launcher = await self._launchers.get()
+        self._count += 1
+        cell = Cell(launcher, isolation, scratch.Place(self._directory, f"cell-{self._count}"))
+        self._cells.add(cell)
+        cell.at_end(self._cells.discard)
+        return cell
 
-    async def _with_artifact(self, command: CommandArgs, digest: str, directory: str) -> CommandArgs:
+    def _take_back(self, cell: Cell) -> None:
+        if cell.is_usable:
+            self._idle.keep(cell)
+        else:
+            cell.retire()
+
+    async def _program(self, command: CommandArgs, order: Order, directory: str) -> Program:
+        argv = command.argv
+        if command.artifact is not None:
+            artifact = await self._fetch(command.artifact, directory)
+            argv = [artifact if word == ARTIFACT else word for word in argv or [ARTIFACT]]
+        program = Program(
+            argv=argv,
+            env={**self._environment, **_told(order, directory), **_own(command.env)},
+            cwd=command.cwd or directory,
+            data=None if order.memory is None else order.memory + _SLACK,
+        )
+        if len(msgspec.json.encode(program)) > MAX_MESSAGE:
+            raise Invalid("argv", f"and env must have less than {MAX_MESSAGE} bytes together, as JSON")
+        return program
+
+    async def _fetch(self, digest: str, directory: str) -> str:
         """Put a copy of the artifact into the scratch directory: a link would let the task change the original."""
         if self._artifacts is None:
             raise Invalid("artifact", "this worker has nowhere to fetch artifacts from")
         target = f"{directory}/artifact"
         async with self._artifacts(digest) as source:
             await asyncio.get_running_loop().run_in_executor(None, scratch.copy_executable, source, target)
-        argv = [target if word == ARTIFACT else word for word in command.argv or [ARTIFACT]]
-        return msgspec.structs.replace(command, argv=argv)
-
-    async def _living_launcher(self) -> Launcher:
-        async with self._launching:
-            if self._launcher is None or not self._launcher.lives:
-                self._launcher = await Launcher.open(self._options)
-            return self._launcher
+        return target
 
 
 class Command(Underway):
     """One command under way."""
 
-    def __init__(
-        self, command: CommandArgs, order: Order, sink: Sink, *, directory: str, places: scratch.Places, watch: Watch
-    ) -> None:
-        super().__init__(order, directory, places.give_back)
+    def __init__(self, command: CommandArgs, order: Order, cell: Cell, watch: Watch) -> None:
+        super().__init__(order, cell)
         self._command = command
+        self._cell = cell
         self._watch = watch
-        self._stdout, self._stderr = self._outputs = (Output("stdout", tail=TAIL), Output("stderr"))
+        self._outputs = (Output("stdout", tail=TAIL), Output("stderr"))
+        self._at_free: Callable[[Cell], None]
+
+    def begin(self, program: Program, sink: Sink, at_free: Callable[[Cell], None]) -> None:
+        """Start it, and say when its cell is free."""
+        self._at_free = at_free
         for output in self._outputs:
             output.sink = sink
-
-    def begin(self, launcher: Launcher, confinement: Confinement, env: dict[str, str]) -> None:
-        """Start it."""
-        fds = [_readable(self._command.stdin), self._stdout.write_end, self._stderr.write_end]
-        request = Program(argv=self._command.argv, env=env, cwd=self._command.cwd or self.directory)
-        self.tree = launcher.run(confinement, request, fds)
+        fds = [_readable(self._command.stdin), *(output.write_end for output in self._outputs)]
+        self._cell.begin(program, fds, self)
         self._watch.add(self)
 
-    async def end(self) -> None:
-        """When nothing of it is left, say how it ended."""
-        await self.tree.gone
+    def left(self, exited: Exited) -> None:
+        """Take how the command ended; nothing of it is left."""
+        usage = Usage(cpu_seconds=exited.cpu_seconds, peak_rss_bytes=exited.peak_rss, isolation=exited.layers)
+        self._end(self._judge(exited, usage))
+        if self.was_disturbed:
+            self._cell.retire()
+        else:
+            self._at_free(self._cell)
+
+    def evicted(self, body: BodyEnded | None) -> None:
+        """Take how the cell ended, before the command did."""
+        self._end(end_of_tree(body, Usage(), oom_kills=self._watch.recent_oom_kills))
+
+    def _end(self, ended: Ended) -> None:
         for output in self._outputs:
             output.drain()
             output.close()
         self._watch.remove(self)
-        self.finish(self._judge())
+        place, left = self._cell.place, None
+        if not is_as_given(place.run):
+            left = place.set_aside()
+            try:
+                ended = msgspec.structs.replace(ended, files=scratch.output_files(left))
+            except Invalid as error:
+                ended = Ended(end=End.FATAL, message=str(error), exit_code=ended.exit_code, usage=ended.usage)
+        self.finish(ended, left)
 
-    def _judge(self) -> Ended:
-        body = self.tree.body
-        usage = Usage(
-            cpu_seconds=self.tree.cpu_seconds,
-            peak_rss_bytes=body.peak_rss if body else 0,
-            isolation=(*body.layers, "scratch", "environment") if body else (),
+    def _judge(self, exited: Exited, usage: Usage) -> Ended:
+        if exited.status is None:
+            return Ended(end=End.FATAL, message=exited.missing or "", usage=usage)
+        by_signal = end_by_signal(exited.status, usage, oom_kills=self._watch.recent_oom_kills)
+        return by_signal or msgspec.structs.replace(
+            self._judge_code(exited.status), exit_code=exited.status, usage=usage
         )
-        ended = abnormal_end(body, usage, oom_kills=self._watch.recent_oom_kills)
-        if ended is not None or body is None or body.status is None:
-            return ended or Ended(end=End.ERROR, message="it ended, and nobody knows how", usage=usage)
-        try:
-            files = scratch.output_files(self.directory)
-        except Invalid as error:
-            return Ended(end=End.FATAL, message=str(error), exit_code=body.status, usage=usage)
-        ended = self._judge_code(body.status)
-        return msgspec.structs.replace(ended, exit_code=body.status, usage=usage, files=files)
 
     def _judge_code(self, code: int) -> Ended:
         if code in self._command.ok_exit_codes:
-            output = clean_text(self._stdout.tail.decode(errors="replace"), TAIL)
+            output = clean_text(self._outputs[0].tail.decode(errors="replace"), TAIL)
             return Ended(end=End.RETURNED, result=msgspec.json.encode({"exit_code": code, "output": output}).decode())
         if code in self._command.fatal_exit_codes:
             return Ended(end=End.FATAL, message=f"exit code {code}, which is fatal for this command")

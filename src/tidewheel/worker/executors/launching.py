@@ -1,7 +1,6 @@
 """The host's side of a launcher: starts it, asks it for trees, and hears what became of them."""
 
 import asyncio
-import collections
 import contextlib
 import os
 import select
@@ -11,22 +10,20 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.tasks.registry import CatalogueEntry
+from tidewheel.worker.executors.wire import Wire
 from tidewheel.worker.launcher.messages import (
-    MAX_MESSAGE,
     BodyEnded,
     Fork,
     Gone,
     Loaded,
-    Program,
     Report,
     Request,
-    Run,
     Settings,
     Started,
     Tell,
@@ -82,27 +79,23 @@ class Launcher:
 
     def __init__(self, sock: socket.socket, process: "subprocess.Popen[bytes]", app: str | None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._socket = sock
+        self._wire = Wire(sock, lambda data: self._note(_decode(data)), self._mourn)
         self._app = app
         self._process = process
         self._trees: dict[int, Tree] = {}
         self._count = 0
-        self._unsent: collections.deque[tuple[bytes, list[int]]] = collections.deque()
-        self._loaded: asyncio.Future[list[CatalogueEntry]] = self._loop.create_future()
+        self._loaded: asyncio.Future[None] = self._loop.create_future()
         self.catalogue: list[CatalogueEntry] = []
         self.dead: asyncio.Future[None] = self._loop.create_future()
         """Done once the launcher and every init have ended."""
-        self._dying = False
+        self._dying = self._wire_is_closed = False
         self._pidfd = os.pidfd_open(process.pid)
         self._loop.add_reader(self._pidfd, self._note_death)
-        self._loop.add_reader(self._socket, self._hear)
 
     @classmethod
     async def open(cls, options: LauncherOptions) -> Self:
         """Start a launcher and wait until it has loaded the app, or raise `Invalid` with the reason."""
-        ours, process = start_launcher(options)
-        ours.setblocking(False)  # noqa: FBT003 - it has no name
-        launcher = cls(ours, process, options.app)
+        launcher = cls(*start_launcher(options), options.app)
         try:
             async with asyncio.timeout(_LOAD_SECONDS):
                 await launcher._loaded
@@ -124,71 +117,33 @@ class Launcher:
         """Whether it can start anything."""
         return not self._dying
 
-    def fork(self, confinement: Confinement, fds: list[int]) -> Tree:
-        """Ask for a tree with a runner; takes over its channel, stdout and stderr."""
-        tree = self._new_tree()
-        self.send(Fork(tree=tree.number, confinement=confinement), fds)
-        return tree
-
-    def run(self, confinement: Confinement, program: Program, fds: list[int]) -> Tree:
-        """Ask for a tree with a command; takes over its stdin, stdout and stderr."""
-        tree = self._new_tree()
-        self.send(Run(tree=tree.number, confinement=confinement, program=program), fds)
+    def fork(self, body: Literal["runner", "cell"], confinement: Confinement, fds: list[int]) -> Tree:
+        """Ask for a tree; takes the descriptors over."""
+        self._count += 1
+        tree = Tree(self, self._count)
+        self.send(Fork(tree=tree.number, body=body, confinement=confinement), fds)
+        if self._wire_is_closed:
+            tree.is_gone()
+        else:
+            self._trees[tree.number] = tree
         return tree
 
     def send(self, request: Request, fds: list[int] | None = None) -> None:
-        """Send a request as soon as there is room, and close the descriptors that went along."""
-        self._unsent.append((msgspec.json.encode(request), fds or []))
-        if len(self._unsent) == 1:
-            self._send()
+        """Send a request, and close the descriptors that went along."""
+        self._wire.send(msgspec.json.encode(request), fds)
 
     async def close(self) -> None:
         """End it and all of its trees, at once."""
         if not self.dead.done():
             self._process.kill()
-        await self.dead
-
-    def _new_tree(self) -> Tree:
-        self._count += 1
-        tree = self._trees[self._count] = Tree(self, self._count)
-        if self.dead.done():
-            del self._trees[self._count]
-            tree.is_gone()
-        return tree
-
-    def _send(self) -> None:
-        self._loop.remove_writer(self._socket)
-        while self._unsent:
-            data, fds = self._unsent[0]
-            try:
-                socket.send_fds(self._socket, [data], fds)
-            except BlockingIOError:
-                self._loop.add_writer(self._socket, self._send)
-                return
-            except OSError:  # it has died, which is noticed where its words are heard
-                pass
-            self._unsent.popleft()
-            for fd in fds:
-                os.close(fd)
-
-    def _hear(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            for _ in range(64):
-                try:
-                    data = self._socket.recv(MAX_MESSAGE)
-                except ConnectionError:
-                    data = b""
-                if not data:
-                    self._mourn()
-                    return
-                self._note(_decode(data))
+        await asyncio.shield(self.dead)
 
     def _note(self, report: Report) -> None:
         match report:
             case Loaded():
                 self.catalogue += report.tasks
                 if report.complete and not self._loaded.done():
-                    self._loaded.set_result(self.catalogue)
+                    self._loaded.set_result(None)
             case Unloadable():
                 if not self._loaded.done():
                     self._loaded.set_exception(Invalid(report.field, report.why))
@@ -208,12 +163,7 @@ class Launcher:
     def _mourn(self) -> None:
         """Clean up after the launcher, whose inits have closed the socket too: all of them are dead or dying."""
         self._note_death()
-        self._loop.remove_reader(self._socket)
-        self._loop.remove_writer(self._socket)
-        self._socket.close()
-        for fd in (fd for _, fds in self._unsent for fd in fds):
-            os.close(fd)
-        self._unsent.clear()
+        self._wire_is_closed = True
         if not self._loaded.done():
             self._loaded.set_exception(Invalid("app", f"the process that loads {self._app} died"))
             self._loaded.exception()  # heard, whether or not someone still waits
@@ -227,6 +177,28 @@ class Launcher:
         for tree in trees:
             tree.is_gone()
         self.dead.set_result(None)
+
+
+class LauncherKeeper:
+    """Has a launcher at hand, a new one if the last has died."""
+
+    def __init__(self, options: LauncherOptions) -> None:
+        self._options = options
+        self._launcher: Launcher | None = None
+        self._opening = asyncio.Lock()
+
+    async def get(self) -> Launcher:
+        """Return a launcher that lives."""
+        async with self._opening:
+            if self._launcher is None or not self._launcher.lives:
+                self._launcher = await Launcher.open(self._options)
+            return self._launcher
+
+    async def close(self) -> None:
+        """End it with all of its trees."""
+        async with self._opening:
+            if self._launcher is not None:
+                await self._launcher.close()
 
 
 def start_launcher(options: LauncherOptions) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:

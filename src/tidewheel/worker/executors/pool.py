@@ -10,12 +10,12 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.outcome import Usage
-from tidewheel.tasks.ending import End, Ended
-from tidewheel.worker.execution import Order, Sink
-from tidewheel.worker.executors import scratch
+from tidewheel.tasks.definition import Isolation
+from tidewheel.worker.execution import End, Ended, Order, Sink
 from tidewheel.worker.executors.launching import Launcher
 from tidewheel.worker.executors.output import Output
-from tidewheel.worker.executors.underway import Underway, abnormal_end
+from tidewheel.worker.executors.scratch import Place, output_files
+from tidewheel.worker.executors.underway import Underway, end_of_tree
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.launcher.frames import Frames, TooLong, frame
 from tidewheel.worker.launcher.messages import Done, Job, Logged, Progressed, Ready, Saved, Words
@@ -30,28 +30,25 @@ _decode = msgspec.json.Decoder(Words).decode
 class Child(asyncio.Protocol):
     """One runner, from the fork to its end. What it says is checked: the task lives in the same process."""
 
-    def __init__(self, launcher: Launcher, confinement: Confinement, watch: Watch) -> None:
-        self.isolation = confinement.isolation
-        self.launcher = launcher
+    def __init__(self, launcher: Launcher, isolation: Isolation, place: Place, watch: Watch) -> None:
+        self.isolation = isolation
+        self._launcher = launcher
         self._watch = watch
-        self._directory = confinement.scratch
+        self._place = place
         self._loop = asyncio.get_running_loop()
         self._outputs = (Output("stdout"), Output("stderr"))
         self._ours, theirs = socket.socketpair()
         self._ours.setblocking(False)  # noqa: FBT003 - it has no name
         fds = [theirs.detach(), *(output.write_end for output in self._outputs)]
-        self.tree = launcher.fork(confinement, fds)
+        self.tree = launcher.fork("runner", Confinement(isolation=isolation, scratch=place.directory), fds)
         self._transport: asyncio.Transport
         self._frames = Frames()
         self._silent: asyncio.Future[None] = self._loop.create_future()
         self._layers: tuple[str, ...] = ()
-        self._place = 1
-        self._over = False
         self._run: Underway | None = None
         self._sink: Sink | None = None
         self._done: Done | None = None
-        self.free: asyncio.Future[bool] = self._loop.create_future()
-        """Done when the present run has ended: whether this runner may have another one."""
+        self._at_free: Callable[[Child], None]
 
     async def open(self, at_end: Callable[["Child"], None]) -> None:
         """Begin to listen, and say when nothing of it is left."""
@@ -59,12 +56,15 @@ class Child(asyncio.Protocol):
         self._ending = self._loop.create_task(self._end())
         self._ending.add_done_callback(lambda _: at_end(self))
 
-    def begin(self, order: Order, sink: Sink) -> Underway:
-        """Give it a run."""
-        directory = self._here()
-        self._run, self._sink, self._done = Underway(order, directory, self._clear), sink, None
-        self._run.tree = self.tree
-        self.free = self._loop.create_future()
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can have a run."""
+        return not self.tree.gone.done() and self._launcher.lives
+
+    def begin(self, order: Order, sink: Sink, at_free: Callable[["Child"], None]) -> Underway:
+        """Give it a run, and say when it can have another one."""
+        self._run, self._sink, self._done = Underway(order, self.tree), sink, None
+        self._at_free = at_free
         for output in self._outputs:
             output.sink = sink
         job = Job(
@@ -76,7 +76,7 @@ class Child(asyncio.Protocol):
             args=order.args,
             saved=order.saved,
             memory=order.memory,
-            scratch=directory,
+            scratch=self._place.prepare(),
         )
         self._transport.write(frame(_encode(job)))
         self._watch.add(self._run)
@@ -135,13 +135,13 @@ class Child(asyncio.Protocol):
     def _wind_up(self, done: Done) -> None:
         """End the run, now if the runner goes on, else once all of its tree is gone."""
         assert self._run is not None
-        self._place += done.untidy
         for output in self._outputs:
             output.drain()
         if done.last or self._run.was_disturbed:
             self.retire()
         else:
-            self._finish(_ended(done, self._usage(done), self._run.directory), reusable=True)
+            self._finish(done)
+            self._at_free(self)
 
     def _distrust(self, why: str) -> None:
         if self._run is not None:
@@ -161,59 +161,35 @@ class Child(asyncio.Protocol):
         for output in self._outputs:
             output.drain()
             output.close()
-        if self._run is not None and self._done is None:
-            self._place += 1
-        self._over = True
-        scratch.remove(self._here(), self._clear_all)
         if self._run is not None:
-            self._finish(self._last_words(self._run), reusable=False)
+            self._finish(self._done)
+        self._place.close()
 
-    def _here(self) -> str:
-        """Return where the next run is; the same place as before if that was left as it was given."""
-        return f"{self._directory}/{self._place}"
-
-    def _clear(self, directory: str) -> None:
-        """Remove what a run left behind."""
-        if directory != self._here():
-            scratch.remove(directory, self._clear_all)
-
-    def _clear_all(self) -> None:
-        """Remove what all runs were in, after the last of them was removed."""
-        if self._over:
-            scratch.remove_empty(self._directory)
-
-    def _last_words(self, run: Underway) -> Ended:
-        if self._done is not None:
-            return _ended(self._done, self._usage(self._done), run.directory)
-        body = self.tree.body
-        usage = Usage(
-            cpu_seconds=self.tree.cpu_seconds, peak_rss_bytes=body.peak_rss if body else 0, isolation=self._layers
-        )
-        ended = abnormal_end(body, usage, oom_kills=self._watch.recent_oom_kills)
-        if ended is not None:
-            return ended
-        code = body.status if body else None
-        return Ended(end=End.ERROR, message=f"its process ended with exit code {code}", exit_code=code, usage=usage)
-
-    def _finish(self, ended: Ended, *, reusable: bool) -> None:
+    def _finish(self, done: Done | None) -> None:
+        """End the present run by what the runner said of it, or by what became of the tree if it said nothing."""
         run = self._run
         assert run is not None
         self._run = self._sink = None
         for output in self._outputs:
             output.sink = None
         self._watch.remove(run)
-        run.finish(ended)
-        if not self.free.done():
-            self.free.set_result(reusable)
+        left = self._place.set_aside() if done is None or done.untidy else None
+        run.finish(self._end_of_tree() if done is None else _ended(done, self._usage(done), left), left)
+
+    def _end_of_tree(self) -> Ended:
+        body = self.tree.body
+        peak = 0 if body is None else body.peak_rss
+        usage = Usage(cpu_seconds=self.tree.cpu_seconds, peak_rss_bytes=peak, isolation=self._layers)
+        return end_of_tree(body, usage, oom_kills=self._watch.recent_oom_kills)
 
     def _usage(self, done: Done) -> Usage:
         return Usage(cpu_seconds=done.cpu_seconds, peak_rss_bytes=done.peak_rss, isolation=self._layers)
 
 
-def _ended(done: Done, usage: Usage, directory: str) -> Ended:
+def _ended(done: Done, usage: Usage, left: str | None) -> Ended:
     """Translate what a runner said of a run."""
     try:
-        files = scratch.output_files(directory) if done.untidy else {}
+        files = {} if left is None else output_files(left)
     except Invalid as error:
         return Ended(end=End.FATAL, message=str(error), usage=usage)
     return Ended(

@@ -6,66 +6,65 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
-from tidewheel.worker.sandbox.place import is_as_given, make_place, output_directory
+from tidewheel.worker.sandbox.place import make_place, output_directory
 
 MAX_FILES: Final = 1_000
-_KEPT: Final = 256
 _removals: Final[set[asyncio.Future[None]]] = set()
 """Under way; a loop by itself does not hold on to them."""
 
 
-class Places:
-    """Scratch directories for commands. One that comes back as it was given is given again: making one is dear."""
+class Place:
+    """Where runs that follow one another in one tree are. It is made once, and again only if a run changed anything."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = str(root)
-        self._count = 0
-        self._free: list[str] = []
+    def __init__(self, root: Path, name: str) -> None:
+        self._root = root
+        self.directory = str(root / name)
+        """All that the tree may write to."""
+        os.mkdir(self.directory, 0o700)  # noqa: PTH102 - paths of scratch directories are text
+        self.run = f"{self.directory}/run"
+        self._is_made = False
 
-    def take(self) -> str:
-        """Return a directory that is empty but for a directory for output files."""
-        if self._free:
-            return self._free.pop()
-        self._count += 1
-        directory = f"{self._root}/command-{self._count}"
-        make_place(directory)
-        return directory
+    def prepare(self) -> str:
+        """Return the scratch directory for the next run."""
+        if not self._is_made:
+            make_place(self.run)
+            self._is_made = True
+        return self.run
 
-    def give_back(self, directory: str) -> None:
-        """Use a directory again, or remove it if anything is in it."""
-        if len(self._free) < _KEPT and is_as_given(directory):
-            self._free.append(directory)
-        else:
-            remove(directory)
+    def set_aside(self) -> str:
+        """Take what a run left out of the reach of the next one, and return where it is now."""
+        aside = str(self._root / f"left-{uuid4().hex}")
+        self._is_made = False
+        with contextlib.suppress(FileNotFoundError):  # a task may remove even this
+            try:
+                os.rename(self.run, aside)  # noqa: PTH104 - as above
+            except PermissionError:  # only a directory that may be written to can be moved
+                os.chmod(self.run, 0o700)  # noqa: PTH101 - as above
+                os.rename(self.run, aside)  # noqa: PTH104 - as above
+        return aside
 
     def close(self) -> None:
-        """Remove those that are free."""
-        while self._free:
-            remove(self._free.pop())
+        """Remove it."""
+        remove(self.directory)
 
 
-def remove(directory: str, then: Callable[[], None] = lambda: None) -> None:
-    """Remove a scratch directory, and do something then.
-
-    That is done at once if it was left empty, else in a thread, for it may hold any number of files.
-    """
+def remove(directory: str) -> None:
+    """Remove a directory: at once if it is empty, else in a thread, for it may hold any number of files."""
     try:
-        remove_empty(output_directory(directory))
-        os.rmdir(directory)  # noqa: PTH106 - on the hot path
+        os.rmdir(directory)  # noqa: PTH106 - paths of scratch directories are text
     except FileNotFoundError:
-        pass
+        return
     except OSError:
-        removing = asyncio.get_running_loop().run_in_executor(None, _remove_full, directory, then)
+        removing = asyncio.get_running_loop().run_in_executor(None, _remove_full, directory)
         _removals.add(removing)
         removing.add_done_callback(_removals.discard)
-        return
-    then()
 
 
 async def settled() -> None:
@@ -73,20 +72,13 @@ async def settled() -> None:
     await asyncio.gather(*_removals, return_exceptions=True)
 
 
-def remove_empty(directory: str) -> None:
-    """Remove a directory if there is nothing in it."""
-    with contextlib.suppress(OSError):
-        os.rmdir(directory)  # noqa: PTH106 - on the hot path
-
-
-def _remove_full(directory: str, then: Callable[[], None]) -> None:
+def _remove_full(directory: str) -> None:
     """Remove a directory with all that a task may have put there: without rights, or too deep for Python."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(directory, ignore_errors=True)
     for words in (["/bin/chmod", "-R", "u+rwX"], ["/bin/rm", "-rf"]):
         if os.path.lexists(directory):
             subprocess.run([*words, "--", directory], check=False, capture_output=True)  # noqa: S603 - our own path
-    then()
 
 
 def copy_executable(source: Path, target: str) -> None:

@@ -3,26 +3,34 @@
 import asyncio
 import signal
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from tidewheel.model.outcome import Usage
-from tidewheel.tasks.ending import End, Ended
-from tidewheel.worker.execution import Order
-from tidewheel.worker.executors.launching import Tree
-from tidewheel.worker.launcher.messages import BodyEnded
+from tidewheel.worker.execution import End, Ended, Order
+from tidewheel.worker.executors import scratch
+from tidewheel.worker.launcher.messages import BodyEnded, Word
 
 _OOM_KILL: Final = -signal.SIGKILL
+
+
+class Holder(Protocol):
+    """What a run is in."""
+
+    @property
+    def pid(self) -> int | None:
+        """The root of its processes, once it is known."""
+
+    def tell(self, word: Word) -> None:
+        """Pass a word on to it; nothing happens if it has ended."""
 
 
 class Underway:
     """Implements `Execution`. However the body ends once it was asked to stop, that is how the run ended."""
 
-    def __init__(self, order: Order, directory: str, at_close: Callable[[str], None]) -> None:
+    def __init__(self, order: Order, holder: Holder) -> None:
         self.order = order
-        self.tree: Tree
-        """Where it runs; set when it begins."""
-        self.directory = directory
-        self._at_close = at_close
+        self.holder = holder
+        self._left: str | None = None
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
         self._asked: End | None = None
@@ -40,39 +48,41 @@ class Underway:
             return
         if self._asked is None:
             self._asked = end
-            self.tree.tell("stop")
+            self.holder.tell("stop")
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = self._loop.call_later(grace, self.tree.tell, "kill")
+        self._deadline = self._loop.call_later(grace, self.holder.tell, "kill")
 
     def kill(self, end: End, why: str) -> None:
         """End it at once for a reason of the worker's own."""
         if not self._ended.done() and self._killed is None:
             self._killed = (end, why)
-            self.tree.tell("kill")
+            self.holder.tell("kill")
 
     def pause(self) -> None:
         """Stop all of its processes where they are."""
         if not self._ended.done():
             self._was_paused = True
-            self.tree.tell("pause")
+            self.holder.tell("pause")
 
     def resume(self) -> None:
         """Let them go on."""
         if not self._ended.done():
-            self.tree.tell("resume")
+            self.holder.tell("resume")
 
     def close(self) -> None:
         """Remove its scratch directory; after `wait`."""
-        self._at_close(self.directory)
+        if self._left is not None:
+            scratch.remove(self._left)
 
     @property
     def was_disturbed(self) -> bool:
         """Whether it was told anything that may reach its process after its end."""
         return self._was_paused or self._asked is not None or self._killed is not None
 
-    def finish(self, ended: Ended) -> None:
-        """Note how it ended by itself; what was done to it counts more."""
+    def finish(self, ended: Ended, left: str | None) -> None:
+        """Note how it ended by itself, where what was done to it counts more, and where that is which it left."""
+        self._left = left
         if self._deadline is not None:
             self._deadline.cancel()
         if self._killed is not None:
@@ -114,19 +124,26 @@ class EndedAtOnce:
         """Do nothing."""
 
 
-def abnormal_end(body: BodyEnded | None, usage: Usage, *, oom_kills: Callable[[], int]) -> Ended | None:
-    """Judge the end of a body that says nothing for itself; None if it exited with a code."""
+def end_of_tree(body: BodyEnded | None, usage: Usage, *, oom_kills: Callable[[], int]) -> Ended:
+    """Judge the end of a run whose whole tree is gone before it could say anything."""
     if body is None:
         return Ended(end=End.SIGNAL, message="its processes were killed from outside", usage=usage)
-    if body.missing is not None:
-        return Ended(end=End.FATAL, message=body.missing, usage=usage)
-    if body.broken is not None:
+    if body.status is None:
         return Ended(end=End.ERROR, message=f"its process could not be set up: {body.broken}", usage=usage)
-    assert body.status is not None
-    if body.status == _OOM_KILL and oom_kills():
+    return end_by_signal(body.status, usage, oom_kills=oom_kills) or Ended(
+        end=End.ERROR,
+        message=f"its process ended with exit code {body.status}",
+        exit_code=body.status,
+        usage=usage,
+    )
+
+
+def end_by_signal(status: int, usage: Usage, *, oom_kills: Callable[[], int]) -> Ended | None:
+    """Judge the end of a process that was ended by a signal; None if it exited."""
+    if status == _OOM_KILL and oom_kills():
         return Ended(end=End.OOM, message="the kernel ran out of memory and killed it", usage=usage)
-    if body.status < 0:
-        return Ended(end=End.SIGNAL, message=f"killed by {_signal_name(-body.status)}", usage=usage)
+    if status < 0:
+        return Ended(end=End.SIGNAL, message=f"killed by {_signal_name(-status)}", usage=usage)
     return None
 
 

@@ -52,8 +52,8 @@ class Watch:
             if looks % _OOM_EVERY == 0:
                 self._oom_before, self._oom_last = self._oom_last, _oom_kills()
             for run in list(self._runs):
-                if run.tree.pid is not None:
-                    _judge(run, run.tree.pid)
+                if (root := run.holder.pid) is not None:
+                    _judge(run, root)
 
 
 def _judge(run: Underway, root: int) -> None:

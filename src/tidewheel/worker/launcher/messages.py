@@ -28,26 +28,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True, tag="fork"):
-    """Make a tree with a runner. Along come its channel, stdout and stderr."""
+    """Make a tree: with a runner, whose channel, stdout and stderr come along, or as a cell, whose channel does."""
 
     tree: int
+    body: Literal["runner", "cell"]
     confinement: Confinement
-
-
-class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """An executable and what it gets."""
-
-    argv: list[str]
-    env: dict[str, str]
-    cwd: str
-
-
-class Run(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
-    """Make a tree with a command. Along come its stdin, stdout and stderr."""
-
-    tree: int
-    confinement: Confinement
-    program: Program
 
 
 class Tell(msgspec.Struct, frozen=True, tag="tell"):
@@ -57,7 +42,7 @@ class Tell(msgspec.Struct, frozen=True, tag="tell"):
     word: Word
 
 
-Request = Fork | Run | Tell
+Request = Fork | Tell
 
 
 # From the launcher and the inits to the host
@@ -91,9 +76,6 @@ class BodyEnded(msgspec.Struct, frozen=True, kw_only=True, tag="body"):
     status: int | None = None
     """The exit code, or the negative number of the signal."""
     peak_rss: int = 0
-    layers: tuple[str, ...] = ()
-    missing: str | None = None
-    """Why there is no such executable, if that was the reason."""
     broken: str | None = None
     """Why the tree could not be made, if that was the reason."""
 
@@ -106,6 +88,40 @@ class Gone(msgspec.Struct, frozen=True, tag="gone"):
 
 
 Report = Loaded | Unloadable | Started | BodyEnded | Gone
+
+
+# Between the host and a cell
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True, tag="program"):
+    """Execute this. Along come its stdin, stdout and stderr."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    data: int | None = None
+    """Bytes of private memory that each of its processes may have."""
+
+
+class Say(msgspec.Struct, frozen=True, tag="say"):
+    """A word for the program that runs now, if one does."""
+
+    word: Word
+
+
+CellRequest = Program | Say
+
+
+class Exited(msgspec.Struct, frozen=True, kw_only=True):
+    """The program ended, or could not be executed, and nothing of it is left."""
+
+    layers: tuple[str, ...]
+    status: int | None = None
+    """The exit code, or the negative number of the signal."""
+    missing: str | None = None
+    """Why it could not be executed."""
+    cpu_seconds: float = 0.0
+    peak_rss: int = 0
 
 
 # Between the host and a runner, in frames of a length and JSON

@@ -24,7 +24,7 @@ from tidewheel.worker.launcher.messages import Done, Job, Ready
 from tidewheel.worker.launcher.speaking import Speaker, SpeakingHandler
 from tidewheel.worker.sandbox import environment, kernel, tree
 from tidewheel.worker.sandbox.limits import allow_data
-from tidewheel.worker.sandbox.place import is_as_given, make_place
+from tidewheel.worker.sandbox.place import is_as_given
 
 MAX_JOBS: Final = 1_000
 MAX_RESIDENT: Final = 512 * 1024 * 1024
@@ -53,7 +53,6 @@ class Runner:
         self._told_to_stop = False
         self._context: Context | None = None
         self._jobs = 0
-        self._scratch = ""
         self._used = _used_so_far()
 
     def serve(self, layers: tuple[str, ...]) -> None:
@@ -122,9 +121,6 @@ class Runner:
     @contextlib.contextmanager
     def _place_of(self, job: Job) -> Iterator[None]:
         """Be in the scratch directory and in the environment of a job."""
-        if job.scratch != self._scratch:  # one that was left empty is used again
-            make_place(job.scratch)
-            self._scratch = job.scratch
         os.chdir(job.scratch)
         told = environment.of_job(
             job_id=job.job_id, attempt=job.attempt, epoch=job.epoch, token=job.token, scratch=job.scratch

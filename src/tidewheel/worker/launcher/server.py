@@ -6,38 +6,34 @@ import os
 import select
 import signal
 import socket
-import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.tasks.registry import Registry
-from tidewheel.worker.launcher.command import start_command
-from tidewheel.worker.launcher.init import SIGNAL_OF, WORDS, Init
+from tidewheel.worker.launcher.cell import CellInit
+from tidewheel.worker.launcher.init import SIGNAL_OF, WORDS, Init, RunnerInit
 from tidewheel.worker.launcher.messages import (
-    MAX_MESSAGE,
     BodyEnded,
     Fork,
     Gone,
     Loaded,
     Report,
     Request,
-    Run,
     Settings,
     Started,
     Tell,
     Unloadable,
 )
+from tidewheel.worker.launcher.receiving import receive
 from tidewheel.worker.sandbox.layers import Sandbox
 from tidewheel.worker.sandbox.parent_death import die_with_parent
 
 _TASKS_A_MESSAGE: Final = 200
-_DESCRIPTORS: Final = 3
-_INT: Final = struct.Struct("i")
 _WHY: Final = 2_000
 
 
@@ -107,7 +103,7 @@ class Launcher:
 
     def _hear(self) -> bool:
         """Do one thing that the host asks for; False if the host is gone."""
-        data, fds = self._receive()
+        data, fds = receive(self._host)
         if not data:
             return False
         request = self._decode(data)
@@ -121,12 +117,6 @@ class Launcher:
                 os.close(fd)
         return True
 
-    def _receive(self) -> tuple[bytes, list[int]]:
-        """Receive a message with its descriptors, closed in every program: `socket.recv_fds` cannot do that."""
-        room = socket.CMSG_LEN(_DESCRIPTORS * _INT.size)
-        data, ancillary, _, _ = self._host.recvmsg(MAX_MESSAGE, room, socket.MSG_CMSG_CLOEXEC)
-        return data, [fd for _, _, packed in ancillary for (fd,) in _INT.iter_unpack(packed)]
-
     def _tell(self, request: Tell) -> None:
         for pid, tree in self._trees.items():
             if tree.number == request.tree:  # not reaped, so the pid is still its own
@@ -134,7 +124,7 @@ class Launcher:
                 os.kill(pid, signal.SIGKILL if certain else SIGNAL_OF[request.word])
                 return
 
-    def _start(self, request: Fork | Run, fds: list[int]) -> None:
+    def _start(self, request: Fork, fds: list[int]) -> None:
         isolation = request.confinement.isolation
         try:
             pid = self._sandbox.fork(isolation)
@@ -144,27 +134,26 @@ class Launcher:
             return
         namespaced = self._sandbox.has_namespaces(isolation)
         if pid == 0:
-            self._be_init(request, fds, namespaced=namespaced)
+            with _never_returning():
+                signal.set_wakeup_fd(-1)
+                self._init_of(request, fds, namespaced=namespaced).run(self._sandbox, request.confinement, self._self)
+            os._exit(70)
         self._trees[pid] = _Tree(request.tree, namespaced)
         self._say(Started(request.tree, pid))
 
-    def _be_init(self, request: Fork | Run, fds: list[int], *, namespaced: bool) -> NoReturn:
+    def _init_of(self, request: Fork, fds: list[int], *, namespaced: bool) -> Init:
+        if request.body == "cell":
+            return CellInit(
+                number=request.tree, reports=self._host, namespaced=namespaced, channel=socket.socket(fileno=fds[0])
+            )
+
         def start(layers: tuple[str, ...]) -> int:
-            if isinstance(request, Run):
-                body = start_command(request.program, fds)
-            else:
-                body = self._fork_runner(fds, layers, namespaced=namespaced)
+            body = self._fork_runner(fds, layers, namespaced=namespaced)
             for fd in fds:
                 os.close(fd)
             return body
 
-        with _never_returning():
-            signal.set_wakeup_fd(-1)
-            init = Init(
-                number=request.tree, reports=self._host, namespaced=namespaced, stop_all=isinstance(request, Run)
-            )
-            init.run(self._sandbox, request.confinement, self._self, start)
-        os._exit(70)
+        return RunnerInit(number=request.tree, reports=self._host, namespaced=namespaced, start=start)
 
     def _fork_runner(self, fds: list[int], layers: tuple[str, ...], *, namespaced: bool) -> int:
         init = os.getpid()

@@ -4,6 +4,8 @@ import ctypes
 import os
 import signal
 import struct
+import sys
+from collections.abc import Iterable
 from typing import Final
 
 # The calls keep the interpreter's lock: a process is never copied while another thread of it runs.
@@ -17,6 +19,8 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 _CLONE3: Final = 435  # the same on every architecture, as are all calls since
 _CLONE_ARGS: Final = struct.Struct("8Q")
 _CAPABILITY_VERSION_3: Final = 0x20080522
+_SIGSET_SIZE: Final = 128
+_SIGINFO_SIZE: Final = 128
 
 
 def prctl(option: int, value: int) -> None:
@@ -55,6 +59,19 @@ def drop_capabilities() -> None:
     """Give up every capability; with no-new-privileges, executing a program does not bring them back."""
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     _check(_libc.capset(ctypes.create_string_buffer(header, 8), ctypes.create_string_buffer(24)))
+
+
+def signal_descriptor(signals: Iterable[int]) -> int:
+    """Return a descriptor that is readable when one of these signals, which must be blocked, is pending."""
+    mask = sum(1 << (number - 1) for number in signals)
+    buffer = ctypes.create_string_buffer(mask.to_bytes(_SIGSET_SIZE, sys.byteorder), _SIGSET_SIZE)
+    return _check(_libc.signalfd(-1, buffer, os.O_CLOEXEC))
+
+
+def read_signal(descriptor: int) -> tuple[signal.Signals, int]:
+    """Return the signal that is pending and the pid of its sender, 0 if that is outside of this namespace."""
+    number, _, _, pid = struct.unpack_from("IiiI", os.read(descriptor, _SIGINFO_SIZE))
+    return signal.Signals(number), pid
 
 
 def flush_c_streams() -> None:

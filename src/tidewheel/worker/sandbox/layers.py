@@ -10,7 +10,6 @@ import msgspec
 
 from tidewheel.tasks.definition import Isolation
 from tidewheel.worker.sandbox import kernel, landlock, limits, namespaces, tree
-from tidewheel.worker.sandbox.limits import Limits
 from tidewheel.worker.sandbox.namespaces import Ability
 
 SESSION: Final = "session"
@@ -26,7 +25,6 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation
     scratch: str
     """The only directory that it may write to."""
-    limits: Limits = Limits()
 
 
 class Grounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +69,7 @@ class Sandbox:
         entered = namespaces.enter(self._ability, self._user, strict=strict)
         if not entered:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        limits.apply(wish.limits, others=self._others)
+        limits.apply(others=self._others)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         kernel.drop_capabilities()
         layers = [SESSION, *(entered or [SUBREAPER]), "limits", NO_NEW_PRIVILEGES, "no-capabilities"]

@@ -8,33 +8,23 @@ import contextlib
 import resource
 from typing import Final
 
-import msgspec
-
 OPEN_FILES: Final = 4096
-MAX_THREADS: Final = 4096
-"""Processes and threads of one task together that the kernel allows, where it can count them."""
+MAX_THREADS: Final = 1024
+"""Processes and threads of one task together that the kernel allows, where it can count them. To clear away a fork bomb
+of several thousand processes takes it minutes, during which nothing else on the machine gets on."""
 MAX_PROCESSES: Final = 512
 """Processes of one task, as they are counted from outside some times a second."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a task may use."""
-
-    data: int | None = None
-    """Bytes of private memory for each process."""
-
-
-def apply(limits: Limits, *, others: int) -> None:
+def apply(*, others: int) -> None:
     """Set the limits of this process and of all that it will start.
 
-    The kernel counts the threads of a user and not of a task; `others` says how many of them are not the task's. It
-    sets no bound to root.
+    The kernel counts the threads of a user, not of a task; `others` says how many of them are not the task's. It sets
+    no bound to root.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
     _lower(resource.RLIMIT_NPROC, others + MAX_THREADS)
-    if limits.data is not None:
-        _lower(resource.RLIMIT_DATA, limits.data)
 
 
 def allow_data(bound: int | None) -> None:
