@@ -14,7 +14,10 @@ def parse_duration(value: object, field: str = "duration") -> timedelta:
     """Return the duration that a timedelta, a text or a number of seconds stands for."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
-            return timedelta(seconds=value)
+            value = timedelta(seconds=value)
         except (OverflowError, ValueError):
             raise Invalid(field, f"must be a number of seconds that makes a duration, not {value}") from None
-    return checks.parse_duration(value, field)
+    duration = checks.parse_duration(value, field)
+    if duration < timedelta(0):
+        raise Invalid(field, f"must not be negative, and is {checks.duration_text(duration)}")
+    return duration
