@@ -29,6 +29,16 @@ def test_bytes_count_and_not_characters() -> None:
     assert quota.fit(["ää", ""]) == 1
 
 
+def test_the_number_of_lines_is_bounded_too() -> None:
+    quota = Quota(1000, max_lines=3)
+
+    assert quota.fit(["", ""]) == 2
+    assert quota.fit(["a", "b", "c"]) == 1
+    assert quota.full
+    assert quota.mark == "[output cut: more than 3 lines]"
+    assert Quota().fit([""] * 20_000) == 10_000
+
+
 @pytest.mark.parametrize(
     ("size", "words"), [(1024**2, "1 MiB"), (1536 * 1024, "1536 KiB"), (1000, "1000 bytes"), (2 * 1024**3, "2 GiB")]
 )

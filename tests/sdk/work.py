@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from tidewheel import App
 from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.states import Cause
@@ -17,7 +19,7 @@ async def end_all(app: App, result: Any = None, *, cause: Cause = Cause.RETURNED
         worker = await store.register(WorkerSpec(name="test"))
         claimed = await store.claim(ClaimRequest(worker_id=worker.id, limit=100, queues=(queue,)))
         error = None if cause is Cause.RETURNED else Failure(reason="error", message="it broke")
-        text = result_text(result) if cause is Cause.RETURNED else None
+        text = result_text(msgspec.to_builtins(result)) if cause is Cause.RETURNED else None
         outcomes = [Outcome(run.job_id, run.token, cause, text, error=error) for run in claimed.runs]
         await store.settle(worker.id, outcomes)
         await store.deregister(worker.id)

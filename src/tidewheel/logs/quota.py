@@ -11,6 +11,7 @@ from tidewheel.logs.masks import Masks
 from tidewheel.model.log import LogStream
 
 MAX_KEPT: Final = 1024 * 1024
+MAX_LINES: Final = 10_000
 LAST_LINES: Final = 50
 LAST_BYTES: Final = 16 * 1024
 _HELD: Final = 64 * 1024
@@ -30,15 +31,17 @@ class Line(NamedTuple):
 class Quota:
     """Counts what is kept of one run."""
 
-    def __init__(self, max_bytes: int = MAX_KEPT) -> None:
+    def __init__(self, max_bytes: int = MAX_KEPT, max_lines: int = MAX_LINES) -> None:
         self._left = self._max = max_bytes
+        self._lines_left = self._max_lines = max_lines
         self.full = False
 
     def fit(self, texts: Sequence[str]) -> int:
         """Return how many of these lines are still kept; the first that is not makes it full."""
         for index, text in enumerate(texts):
             self._left -= size_of(text)
-            if self._left < 0:
+            self._lines_left -= 1
+            if self._left < 0 or self._lines_left < 0:
                 self.full = True
                 return index
         return len(texts)
@@ -46,6 +49,8 @@ class Quota:
     @property
     def mark(self) -> str:
         """The line that says where the output was cut."""
+        if self._lines_left < 0:
+            return f"[output cut: more than {self._max_lines} lines]"
         size, unit = next((size, unit) for size, unit in _UNITS if self._max % size == 0)
         return f"[output cut: more than {self._max // size} {unit}]"
 

@@ -20,6 +20,8 @@ MAX_LOSSES = 3
 
 MAX_RESULT_BYTES: Final = 64 * 1024
 """How large a result may be that is stored with its job; larger ones belong elsewhere, with a `result_location`."""
+MAX_LARGE_RESULT: Final = 64 * 1024 * 1024
+"""How large a result may be at all, as JSON."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

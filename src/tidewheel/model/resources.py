@@ -90,12 +90,14 @@ def give_back(free: Resources, needs: Needs, total: Resources) -> dict[str, int]
     return left
 
 
-def should_reserve(waited: timedelta, needs: Needs, free: Resources, offer: Offer) -> bool:
+def should_reserve(
+    waited: timedelta, needs: Needs, free: Resources, offer: Offer, *, after: timedelta = RESERVE_AFTER
+) -> bool:
     """Tell whether a worker should keep what becomes free for a job that has long been too large for it.
 
     Only for a job that fits the empty worker: for any other the worker would stand idle for ever.
     """
-    return waited >= RESERVE_AFTER and not fits(needs, free) and fits(needs, offer.resources, offer.labels)
+    return waited >= after and not fits(needs, free) and fits(needs, offer.resources, offer.labels)
 
 
 def spare(free: Resources, reserved: Needs) -> dict[str, int]:

@@ -23,12 +23,20 @@ T = TypeVar("T")
 class App(Desk):
     """Declares tasks and enqueues jobs. Nothing is opened before the first job.
 
-    The database is `url`, or TIDE_DATABASE, or a SQLite file in the current folder. Methods whose names begin with `a`
-    are for async code; their twins without it are for all other code and wait.
+    The database is `url`, or TIDE_DATABASE, or a SQLite file in the current folder. Large results are read from
+    `blobs`, or TIDE_BLOBS, or a folder beside the SQLite file. Methods whose names begin with `a` are for async code;
+    their twins without it are for all other code and wait.
     """
 
-    def __init__(self, url: str | None = None, *, tenant: str = DEFAULT_TENANT, clock: Clock | None = None) -> None:
-        super().__init__(Place(url, clock or SystemClock()), tenant=check_name("tenant", tenant))
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        blobs: str | None = None,
+        tenant: str = DEFAULT_TENANT,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(Place(url, clock or SystemClock(), blobs), tenant=check_name("tenant", tenant))
 
     @property
     def task(self) -> Declaration:

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Final, Generic, TypeVar, cast
 from uuid import UUID
 
-from tidewheel.errors import Conflict, JobCancelled, JobFailed, Unavailable
+import msgspec
+
+from tidewheel.errors import Conflict, JobCancelled, JobFailed
 from tidewheel.model import job as model
 from tidewheel.model.log import LogLine
+from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
 from tidewheel.sdk.desk import Desk
 from tidewheel.tasks.durations import Duration, parse_duration
@@ -76,7 +79,7 @@ class Job(Generic[R]):
 
         Raises JobFailed if it ended without one, as JobCancelled if it was cancelled; TimeoutError.
         """
-        return cast("R", result_of(self._desk, await self.await_end(timeout)))
+        return cast("R", await result_of(self._desk, await self.await_end(timeout)))
 
     # Steering
 
@@ -143,7 +146,7 @@ class GroupJob(Generic[R]):
 
     async def aresult(self, timeout: Duration | None = None) -> list[R]:  # noqa: ASYNC109 - as above
         """Wait for all and return their results in the order of the group. Raises as `Job.aresult` does."""
-        return [cast("R", result_of(self._desk, info)) for info in await self.await_end(timeout)]
+        return [cast("R", await result_of(self._desk, info)) for info in await self.await_end(timeout)]
 
     async def acancel(self, reason: str = "") -> list[model.Job]:
         """Cancel all."""
@@ -162,13 +165,15 @@ class GroupJob(Generic[R]):
         return self._desk.run(self.acancel(reason))
 
 
-def result_of(desk: Desk, info: model.Job) -> Any:
+async def result_of(desk: Desk, info: model.Job) -> Any:
     """Return the result of a job that has ended, as its task had returned it, or raise what stands for its end."""
     if info.state is not State.SUCCEEDED:
         kind = JobCancelled if info.state is State.CANCELLED else JobFailed
         reason, message = (info.error.reason, info.error.message) if info.error else (info.state.value, "")
         raise kind(info.id, info.state, reason, message)
+    result = info.result
     if info.result_location is not None:
-        raise Unavailable(f"the result of job {info.id} is too large for its record and lies at {info.result_location}")
+        blobs = desk.stores.place.open_blobs()
+        result = msgspec.json.decode(await blobs.read(info.result_location, MAX_LARGE_RESULT))
     caller = desk.callers.get(info.kind)
-    return info.result if caller is None else caller.restore(info.result)
+    return result if caller is None else caller.restore(result)

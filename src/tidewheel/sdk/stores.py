@@ -10,10 +10,11 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 
+from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.sdk.portal import leak, portal
 from tidewheel.store.base import Store
-from tidewheel.wiring import DEFAULT_URL, open_store
+from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
 
 T = TypeVar("T")
 Work = Callable[[Store], Coroutine[Any, Any, T]]
@@ -26,10 +27,20 @@ class Place(NamedTuple):
     url: str | None
     """None stands for TIDE_DATABASE, or a file in the current folder."""
     clock: Clock = SystemClock()
+    blobs: str | None = None
+    """None stands for TIDE_BLOBS, or a folder beside the database."""
+
+    @property
+    def database(self) -> str:
+        return self.url or os.environ.get("TIDE_DATABASE") or DEFAULT_URL
 
     async def open(self) -> Store:
         """Open a store there."""
-        return await open_store(self.url or os.environ.get("TIDE_DATABASE") or DEFAULT_URL, self.clock)
+        return await open_store(self.database, self.clock)
+
+    def open_blobs(self) -> Blobs:
+        """Open the place for what is too large for a store."""
+        return open_blobs(blobs_url(self.database, self.blobs or os.environ.get("TIDE_BLOBS")))
 
 
 class Stores:

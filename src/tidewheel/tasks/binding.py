@@ -11,7 +11,9 @@ from typing import Any, Final, Literal, TypeGuard, get_args, get_origin, get_typ
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_json
 from tidewheel.model.dependency import REFERENCE
+from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal
 
@@ -51,6 +53,7 @@ class Caller:
         self._keywords = tuple(p.name for p in named if p.kind is p.KEYWORD_ONLY)
         self._decode: Callable[[str | bytes], Any] = msgspec.json.Decoder(_shape(function, named, self._types)).decode
         self._returns = _restorable(_hints(function).get("return", Any))
+        self._returns_plain = is_plain(self._returns)
 
     # Asking for a call
 
@@ -118,6 +121,17 @@ class Caller:
 
     # Its result
 
+    def result_text(self, result: Any) -> str | None:
+        """Return what the function returned as JSON text, None for None; raises Fatal if that cannot be."""
+        if result is None:
+            return None
+        if self._returns_plain:
+            return result_text(result)
+        try:
+            return result_text(msgspec.to_builtins(result, str_keys=True))
+        except (TypeError, *_UNREADABLE) as error:
+            raise Fatal(f"the result cannot be stored: {_why(error)}") from None
+
     def restore(self, result: Any) -> Any:
         """Return a stored result as the function had returned it, as far as its annotation tells."""
         try:
@@ -127,11 +141,11 @@ class Caller:
 
 
 def result_text(value: Any) -> str:
-    """Return the JSON text of what a task returned; raises Fatal if there is none."""
+    """Return the JSON text of a result that is JSON already; raises Fatal if it is not, or is too large."""
     try:
-        return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise Fatal(f"the result cannot be stored: {error}") from error
+        return check_json("result", value, max_bytes=MAX_LARGE_RESULT)
+    except Invalid as error:
+        raise Fatal(f"the result cannot be stored: {error.why}") from None
 
 
 def stands_for_result(value: object) -> TypeGuard[dict[str, Any] | list[Any]]:

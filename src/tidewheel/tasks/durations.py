@@ -19,5 +19,5 @@ def parse_duration(value: object, field: str = "duration") -> timedelta:
             raise Invalid(field, f"must be a number of seconds that makes a duration, not {value}") from None
     duration = checks.parse_duration(value, field)
     if duration < timedelta(0):
-        raise Invalid(field, f"must not be negative, not {duration.total_seconds():g} s")
+        raise Invalid(field, f"must not be negative, and is {checks.duration_text(duration)}")
     return duration

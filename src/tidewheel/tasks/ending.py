@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import clean_text
+from tidewheel.model.checks import check_delay, clean_text
 from tidewheel.model.job import Options, Run
 from tidewheel.model.outcome import Failure, Outcome, Usage
 from tidewheel.model.retry import RetryPolicy, retries_left, retry_delay
@@ -59,7 +59,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 _PACKAGE: Final = Path(__file__).parents[1]
 MAX_MESSAGE: Final = 2_000
-MAX_DETAIL: Final = 16_000
+MAX_DETAIL: Final = 16 * 1024
 
 _ABNORMAL: Final = (End.SIGNAL, End.OOM)
 _REASONS: Final[Mapping[End, str]] = {
@@ -109,14 +109,14 @@ def _usage(ended: Ended) -> Usage | None:
 
 def _failure(ended: Ended) -> Failure:
     message = ended.message[:MAX_MESSAGE]
-    return Failure(reason=_REASONS[ended.end], message=message, detail=_cut(ended), exit_code=ended.exit_code)
+    return Failure(
+        reason=_REASONS[ended.end], message=message, detail=_shortened(ended.detail), exit_code=ended.exit_code
+    )
 
 
-def _cut(ended: Ended) -> str | None:
+def _shortened(detail: str | None) -> str | None:
     """Keep the end of a long detail: the last lines of a traceback tell most."""
-    if ended.detail is None or len(ended.detail) <= MAX_DETAIL:
-        return ended.detail
-    return f"[… {len(ended.detail) - MAX_DETAIL} characters left out …]\n{ended.detail[-MAX_DETAIL:]}"
+    return detail if detail is None or len(detail) <= MAX_DETAIL else "…" + detail[1 - MAX_DETAIL :]
 
 
 # What a task raised
@@ -133,12 +133,13 @@ def ended_by(error: BaseException) -> Ended:
             return Ended(end=End.OOM, message="it ran out of memory")
         case _:
             name, words = type(error).__name__, _words_of(error)
-            return Ended(end=End.ERROR, message=f"{name}: {words}" if words else name, detail=_story_of(error))
+            message = clean_text(f"{name}: {words}" if words else name, MAX_MESSAGE)
+            return Ended(end=End.ERROR, message=message, detail=_story_of(error))
 
 
 def _asked_for_retry(error: Retry) -> Ended:
     try:
-        after = None if error.after is None else max(parse_duration(error.after, "after"), timedelta(0))
+        after = None if error.after is None else check_delay("after", parse_duration(error.after, "after"))
     except Invalid as wrong:
         return Ended(end=End.FATAL, message=f"Retry was raised with a wrong wait: {wrong}")
     return Ended(end=End.RETRY, message=_words_of(error), detail=_story_of(error.__cause__), after=after)
@@ -162,7 +163,7 @@ def _story_of(error: BaseException | None) -> str | None:
         text = "".join(traceback.format_exception(type(error), error, frames))
     except Exception:  # noqa: BLE001 - as above
         text = "".join(traceback.format_tb(frames))
-    return clean_text(text, len(text))
+    return _shortened(clean_text(text, len(text)))
 
 
 def _is_ours(file: str) -> bool:

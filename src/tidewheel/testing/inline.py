@@ -16,7 +16,6 @@ from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.store.base import ClaimRequest, Counts, Store
-from tidewheel.tasks.binding import result_text
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import ended_by, outcome_of
 
@@ -100,8 +99,9 @@ async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any
         reporter=Reporter(run.job_id, checkpoints),
     )
     try:
-        answer = desk.callers[run.kind].call(context, await _args(desk, run))
-        result = result_text(await answer if inspect.isawaitable(answer) else answer)
+        caller = desk.callers[run.kind]
+        answer = caller.call(context, await _args(desk, run))
+        result = caller.result_text(await answer if inspect.isawaitable(answer) else answer)
     except Exception as error:  # noqa: BLE001 - whatever a task raises is its outcome
         return outcome_of(run, ended_by(error), rand=1.0)  # the longest wait: the same in every test
     return Outcome(run.job_id, run.token, Cause.RETURNED, result=result, started_at=started_at)

@@ -8,14 +8,12 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.blobs import Blobs
-from tidewheel.errors import Invalid
 from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Job, Run
-from tidewheel.model.outcome import MAX_RESULT_BYTES
+from tidewheel.model.outcome import MAX_LARGE_RESULT, MAX_RESULT_BYTES
 from tidewheel.store.base import SearchStore
 from tidewheel.store.telling import NoteStore
 
-MAX_LARGE_RESULT: Final = 64 * 1024 * 1024
 _MARK: Final = '"$result_of"'
 
 
@@ -46,13 +44,12 @@ class Handover:
         """Return the result and its location: what is too large for a row goes to the blobs."""
         if result is None or len(result.encode()) <= MAX_RESULT_BYTES:
             return result, None
-        if len(result) > MAX_LARGE_RESULT:
-            raise Invalid("result", f"has more than {MAX_LARGE_RESULT} bytes; write a file to $TIDE_OUTPUT_DIR instead")
         return None, await self._blobs.store_result(run.job_id, run.token, result)
 
-    async def keep_files(self, run: Run, files: Mapping[str, Path]) -> dict[str, str]:
-        """Store output files, and return their locations by name."""
-        return {name: await self._blobs.store_output(run.job_id, run.token, name, path) for name, path in files.items()}
+    async def keep_files(self, run: Run, files: Mapping[str, Path]) -> None:
+        """Store output files; they are found by the job that they are of."""
+        for name, path in files.items():
+            await self._blobs.store_output(run.job_id, run.token, name, path)
 
     async def _result_of(self, parent: UUID) -> object:
         job: Job = await self._store.get(parent)

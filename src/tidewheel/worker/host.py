@@ -174,13 +174,13 @@ class Host:
         run, handover = live.run, self._workshop.handover
         outcome = self._judge(live, ended, started_at)
         try:
-            location = await handover.keep_files(run, ended.files) if ended.files else None
-            result, large = await handover.place(run, outcome.result)
+            await handover.keep_files(run, ended.files)
+            result, location = await handover.place(run, outcome.result)
         except Invalid as error:
             return self._judge(live, Ended(end=End.FATAL, message=str(error), usage=ended.usage), started_at)
         except TideError as error:
             return self._judge(live, Ended(end=End.ERROR, message=str(error), usage=ended.usage), started_at)
-        return msgspec.structs.replace(outcome, result=result, result_location=large or location)
+        return msgspec.structs.replace(outcome, result=result, result_location=location)
 
     def _judge(self, live: LiveRun, ended: Ended, started_at: datetime | None = None) -> Outcome:
         return outcome_of(live.run, ended, self._random.random(), started_at)

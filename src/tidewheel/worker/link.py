@@ -31,6 +31,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     scratch: str
     grace: timedelta
     environment: Mapping[str, str]
+    longest_pause: timedelta
+    reserve_after: timedelta
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

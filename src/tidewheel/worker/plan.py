@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.resources import Offer
+from tidewheel.model.resources import RESERVE_AFTER, Offer
 from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl
 from tidewheel.tasks.definition import COMMAND, HTTP
 from tidewheel.tasks.registry import CatalogueEntry
@@ -42,6 +42,10 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     ttl: timedelta = DEFAULT_TTL
     grace: timedelta = timedelta(seconds=5)
     """How long a run that must end has to do so by itself."""
+    longest_pause: timedelta = timedelta(minutes=10)
+    """After how long a paused run goes on, whoever else runs."""
+    reserve_after: timedelta = RESERVE_AFTER
+    """How long a job is too large for what is free before that is kept for it."""
 
 
 class Modules(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +101,8 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         scratch=plan.scratch,
         grace=plan.grace,
         environment=plan.environment,
+        longest_pause=plan.longest_pause,
+        reserve_after=plan.reserve_after,
     )
 
 

@@ -16,7 +16,7 @@ from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
 from tidewheel.model.states import Cause
-from tidewheel.tasks.binding import Caller, result_text
+from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import TaskDefinition
 from tidewheel.tasks.ending import End, Ended, ended_by, outcome_of
@@ -47,10 +47,9 @@ class CallerTask:
 
     def __init__(self, task: TaskDefinition) -> None:
         self.wants_context = task.context is not None
-        self.call = Caller(task.function, task.context).call
-
-    def encode(self, result: Any) -> str | None:
-        return None if result is None else result_text(result)
+        caller = Caller(task.function, task.context)
+        self.call = caller.call
+        self.encode = caller.result_text
 
 
 @dataclass(frozen=True)

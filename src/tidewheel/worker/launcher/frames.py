@@ -5,9 +5,9 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-MAX_RESULT: Final = 64 * 1024 * 1024
-"""How many bytes a result may have as JSON."""
-MAX_FRAME: Final = MAX_RESULT + 256 * 1024
+from tidewheel.model.outcome import MAX_LARGE_RESULT
+
+MAX_FRAME: Final = MAX_LARGE_RESULT + 256 * 1024
 
 _LENGTH: Final = struct.Struct("!I")
 

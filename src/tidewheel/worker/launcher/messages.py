@@ -167,10 +167,13 @@ class Saved(msgspec.Struct, frozen=True, tag="saved"):
     data: str
 
 
+DoneEnd = Literal["returned", "retry", "fatal", "error", "oom"]
+
+
 class Done(msgspec.Struct, frozen=True, kw_only=True, tag="done", omit_defaults=True):
     """The function ended, and all processes that it had started are gone."""
 
-    end: Literal["returned", "retry", "fatal", "error", "oom"]
+    end: DoneEnd
     result: msgspec.Raw = msgspec.Raw(b"null")
     message: str = ""
     detail: str | None = None

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.registry import Registry
 from tidewheel.worker.launcher.calls import call
@@ -52,6 +53,7 @@ class Runner:
         self._streams = (_line_buffered(1), _line_buffered(2))
         self._told_to_stop = False
         self._context: Context | None = None
+        self._callers: dict[str, Caller] = {}
         self._jobs = 0
         self._used = _used_so_far()
 
@@ -96,8 +98,8 @@ class Runner:
             allow_data(None)
 
     def _call(self, job: Job) -> Done:
-        task = self._registry.get(job.kind)
-        if task is None:
+        caller = self._caller(job.kind)
+        if caller is None:
             return Done(end="fatal", message=f"the app has no task {job.kind!r}")
         self._context = Context(
             job_id=UUID(job.job_id),
@@ -110,7 +112,13 @@ class Runner:
         signal.signal(signal.SIGTERM, self.on_stop)
         if self._told_to_stop:
             self._context.request_stop()
-        return call(task, job.args, self._context)
+        return call(caller, job.args, self._context)
+
+    def _caller(self, kind: str) -> Caller | None:
+        """Return how to call a task, looked up once: most runners serve few kinds."""
+        if kind not in self._callers and (task := self._registry.get(kind)) is not None:
+            self._callers[kind] = Caller(task.function, task.context)
+        return self._callers.get(kind)
 
     def on_stop(self, _number: int, _frame: FrameType | None) -> None:
         """Let the task see that it was asked to stop."""
