@@ -6,8 +6,13 @@ from typing import Any
 import pytest
 
 from bench.__main__ import main
+from bench.grounds.ground import open_ground
 from bench.report import table
+from bench.worker.gated import drain_by_worker
+from bench.worker.loads import INLINE, WARM
+from bench.worker.process import Shape, jobs_since, running
 from bench.worker.suite import WORKER
+from tidewheel.clock import SystemClock
 
 FIGURES = {
     "drain_per_s",
@@ -49,3 +54,28 @@ def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.Ca
     shown = table(figures, WORKER.rows)
     assert [row.meaning for row in WORKER.rows if row.name in figures and row.meaning not in shown] == []
     assert "aim ≤ 15" in shown
+
+
+@pytest.mark.slow
+async def test_measured_jobs_begin_when_the_worker_has_warmed_up_and_not_before() -> None:
+    since = SystemClock().now()
+    async with open_ground("sqlite") as ground, ground.place() as place:
+        drained = await drain_by_worker(place, Shape(inline=1), INLINE, jobs=50, batch=50)
+
+        measured = await jobs_since(place, INLINE, since)
+        warming = await jobs_since(place, INLINE.of_tenant(WARM), since)
+        gates = await place.store.gates()
+    begun = [job.last_started_at for job in measured if job.last_started_at is not None]
+    ended = [job.finished_at for job in measured if job.finished_at is not None]
+    assert len(begun) == len(ended) == drained.jobs == 50
+    assert min(begun) > max(job.finished_at for job in warming if job.finished_at is not None)
+    assert drained.wall == pytest.approx((max(ended) - min(begun)).total_seconds())
+    assert gates == []
+
+
+@pytest.mark.slow
+async def test_a_worker_that_cannot_be_is_told_of_with_its_own_words() -> None:
+    async with open_ground("sqlite") as ground, ground.place() as place:
+        with pytest.raises(RuntimeError, match=r"ended with (?s:.)*inline"):
+            async with running(place, Shape(inline=1000), [INLINE]):
+                pass
