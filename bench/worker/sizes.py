@@ -26,8 +26,8 @@ class Sizes:
     """Seconds from the submit to the first due job."""
     process_jobs: int = 20_000
     command_jobs: int = 2_000
-    settle_seconds: float = 10.0
-    """Before a worker counts as idle."""
+    settle_seconds: float = 12.0
+    """Before a worker counts as idle: PostgreSQL may count transactions only ten seconds after they were."""
     idle_seconds: float = 20.0
 
     @classmethod
@@ -46,8 +46,7 @@ class Sizes:
             late_ahead=2.0,
             process_jobs=4_000,
             command_jobs=400,
-            settle_seconds=4.0,
-            idle_seconds=5.0,
+            idle_seconds=8.0,
         )
 
     @classmethod
