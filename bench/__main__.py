@@ -1,38 +1,52 @@
-"""Measures Tidewheel: `python -m bench kernel --store postgres|sqlite [--json] [--quick] [--only drain,lanes]`."""
+"""Measures Tidewheel: `python -m bench kernel|worker --store postgres|sqlite [--json] [--quick] [--only drain,…]`."""
 
 import argparse
 import asyncio
 import json
 import signal
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 import uvloop
 
-from bench.kernel import report
-from bench.kernel.run import PARTS, STORES, measure
-from bench.kernel.sizes import SIZES
+from bench import report
+from bench.grounds.ground import STORES
+from bench.kernel.suite import KERNEL
+from bench.suite import Suite
+from bench.worker.suite import WORKER
+
+SUITES: Final[Mapping[str, Suite[Any]]] = MappingProxyType({"kernel": KERNEL, "worker": WORKER})
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    kernel = parser.add_subparsers(dest="what", required=True).add_parser("kernel", help="submit, claim and settle")
-    kernel.add_argument("--store", choices=sorted(STORES), required=True)
-    kernel.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
-    size = kernel.add_mutually_exclusive_group()
-    size.add_argument("--quick", dest="size", action="store_const", const="quick", help="smaller, about a minute")
-    size.add_argument("--tiny", dest="size", action="store_const", const="tiny", help=argparse.SUPPRESS)
-    kernel.add_argument("--only", type=_parts, default=tuple(PARTS), help=f"some of {','.join(PARTS)}")
-    kernel.set_defaults(size="full")
+    chosen = parser.add_subparsers(dest="what", required=True)
+    for name, suite in SUITES.items():
+        _add_options(chosen.add_parser(name, help=suite.help), suite)
     return parser.parse_args(words)
 
 
-def _parts(text: str) -> tuple[str, ...]:
-    chosen = text.split(",")
-    if unknown := set(chosen) - set(PARTS):
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    return tuple(part for part in PARTS if part in chosen)
+def _add_options(parser: argparse.ArgumentParser, suite: Suite[Any]) -> None:
+    parser.add_argument("--store", choices=sorted(STORES), required=True)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", dest="size", action="store_const", const="quick", help="smaller, about a minute")
+    size.add_argument("--tiny", dest="size", action="store_const", const="tiny", help=argparse.SUPPRESS)
+    parts = tuple(suite.parts)
+    parser.add_argument("--only", type=_some_of(parts), default=parts, help=f"some of {','.join(parts)}")
+    parser.set_defaults(size="full")
+
+
+def _some_of(parts: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
+    def parse_parts(text: str) -> tuple[str, ...]:
+        chosen = text.split(",")
+        if unknown := set(chosen) - set(parts):
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(parts)}")
+        return tuple(part for part in parts if part in chosen)
+
+    return parse_parts
 
 
 async def _measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -41,7 +55,7 @@ async def _measure(options: argparse.Namespace) -> dict[str, Any]:
     assert task is not None
     loop.add_signal_handler(signal.SIGTERM, task.cancel)
     try:
-        return await measure(options.store, SIZES[options.size], options.only)
+        return await SUITES[options.what].measure(options.store, options.size, options.only)
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
 
@@ -54,7 +68,7 @@ def main(words: Sequence[str] | None = None) -> int:
         except (KeyboardInterrupt, asyncio.CancelledError):
             print("interrupted; everything was removed", file=sys.stderr)
             return 130
-    print(json.dumps(figures, indent=2) if options.json else report.table(figures))
+    print(json.dumps(figures, indent=2) if options.json else report.table(figures, SUITES[options.what].rows))
     return 0
 
 

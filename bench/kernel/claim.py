@@ -2,10 +2,10 @@
 
 import time
 
-from bench.kernel.ground import Ground, Place
-from bench.kernel.jobs import many_lanes, outcomes
-from bench.kernel.measure import Figures, quantile, say
+from bench.grounds.ground import Ground, Place
+from bench.jobs import many_lanes, outcomes
 from bench.kernel.sizes import Sizes
+from bench.measure import Figures, quantile, say
 from tidewheel.store.base import ClaimRequest
 
 KINDS, TENANTS = 2, 4

@@ -4,10 +4,11 @@ import asyncio
 import statistics
 import time
 
-from bench.kernel.ground import Ground, Place
-from bench.kernel.measure import Drained, Figures, compare, median_rate, side_by_side, spread
+from bench.grounds.ground import Ground, Place
+from bench.jobs import fill
 from bench.kernel.sizes import Sizes
-from bench.kernel.work import drain, fill, fill_and_drain, warm_up
+from bench.kernel.work import drain, fill_and_drain, warm_up
+from bench.measure import Drained, Figures, compare, median_rate, side_by_side, spread
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:
@@ -18,7 +19,7 @@ async def measure(ground: Ground, sizes: Sizes) -> Figures:
             return await fill_and_drain(place, sizes)
 
         async def bare() -> Drained:
-            await fill(place, sizes.round_jobs, sizes.submit_batch)
+            await fill(place.store, sizes.round_jobs, sizes.submit_batch)
             return await place.bare_drain(sizes.round_jobs, sizes.batch)
 
         await bare()
@@ -38,7 +39,7 @@ async def measure(ground: Ground, sizes: Sizes) -> Figures:
 
 async def _two_at_once(place: Place, sizes: Sizes) -> float:
     """Return the rate of two loops in one process: while one waits for the disk, the other goes on."""
-    await fill(place, sizes.round_jobs, sizes.submit_batch)
+    await fill(place.store, sizes.round_jobs, sizes.submit_batch)
     begun = time.perf_counter()
     half = sizes.round_jobs // 2
     drains = await asyncio.gather(*(drain(place, half - sizes.batch, sizes.batch) for _ in range(2)))

@@ -1,9 +1,9 @@
 """Future: does a drain care how many jobs wait for a later day?"""
 
-from bench.kernel.ground import Ground
-from bench.kernel.measure import Drained, Figures, compare, say, side_by_side
+from bench.grounds.ground import Ground
 from bench.kernel.sizes import Sizes
 from bench.kernel.work import fill_and_drain, warm_up
+from bench.measure import Drained, Figures, compare, say, side_by_side
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:

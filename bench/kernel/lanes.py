@@ -1,10 +1,10 @@
 """Lanes: the same number of jobs in a thousand lanes and in one."""
 
-from bench.kernel.ground import Ground
-from bench.kernel.jobs import many_lanes
-from bench.kernel.measure import Drained, Figures, compare, side_by_side
+from bench.grounds.ground import Ground
+from bench.jobs import many_lanes
 from bench.kernel.sizes import Sizes
 from bench.kernel.work import fill_and_drain, warm_up
+from bench.measure import Drained, Figures, compare, side_by_side
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:

@@ -6,10 +6,11 @@ first round, so that no row that is deleted there can be removed. Nothing is vac
 
 import statistics
 
-from bench.kernel.ground import Ground, Place
-from bench.kernel.measure import Drained, Figures, median_cpu, side_by_side
+from bench.grounds.ground import Ground, Place
+from bench.jobs import fill
 from bench.kernel.sizes import Sizes
-from bench.kernel.work import drain, fill, warm_up
+from bench.kernel.work import drain, warm_up
+from bench.measure import Drained, Figures, median_cpu, side_by_side
 
 LAST = 3
 """Rounds at the end whose median stands for the end: one alone is at the mercy of a checkpoint."""
@@ -17,7 +18,7 @@ LAST = 3
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:
     async def churn(place: Place) -> Drained:
-        await fill(place, sizes.snapshot_jobs, sizes.submit_batch)
+        await fill(place.store, sizes.snapshot_jobs, sizes.submit_batch)
         return await drain(place, sizes.snapshot_jobs, sizes.batch)
 
     async with ground.place() as watched, ground.place() as free:

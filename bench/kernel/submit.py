@@ -3,11 +3,11 @@
 import asyncio
 import time
 
-from bench.kernel.ground import Ground, Place
-from bench.kernel.jobs import specs
-from bench.kernel.measure import Figures, say
+from bench.grounds.ground import Ground, Place
+from bench.jobs import fill, specs
 from bench.kernel.sizes import Sizes
-from bench.kernel.work import fill, warm_up
+from bench.kernel.work import warm_up
+from bench.measure import Figures, say
 
 WARM = 10
 SERIAL_SHARE = 10
@@ -31,7 +31,7 @@ async def measure(ground: Ground, sizes: Sizes) -> Figures:
 
 async def _many(place: Place, sizes: Sizes) -> float:
     begun = time.perf_counter()
-    await fill(place, sizes.submit_many_jobs, sizes.submit_batch)
+    await fill(place.store, sizes.submit_many_jobs, sizes.submit_batch)
     return sizes.submit_many_jobs / (time.perf_counter() - begun)
 
 

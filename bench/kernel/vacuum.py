@@ -4,10 +4,10 @@ Autovacuum comes by at any moment, also when all is drained. What it writes down
 the table is full again a second later. Left to chance this would make the other figures jump, so it is measured.
 """
 
-from bench.kernel.ground import Ground
-from bench.kernel.measure import Drained, Figures, compare, side_by_side
+from bench.grounds.ground import Ground
 from bench.kernel.sizes import Sizes
 from bench.kernel.work import fill_and_drain, warm_up
+from bench.measure import Drained, Figures, compare, side_by_side
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:

@@ -2,20 +2,15 @@
 
 from collections.abc import Sequence
 
-from bench.kernel.ground import Place
-from bench.kernel.jobs import ONE_LANE, LaneName, outcomes, specs
-from bench.kernel.measure import Drained, Stopwatch
+from bench.grounds.ground import Place
+from bench.jobs import ONE_LANE, LaneName, fill, in_lanes, outcomes
 from bench.kernel.sizes import Sizes
+from bench.measure import Drained, Stopwatch
 from tidewheel.model.outcome import Verdict
 from tidewheel.store.base import ClaimRequest
 
 PATIENCE = 2_000
 """Empty claims in a row after which jobs count as lost."""
-
-
-async def fill(place: Place, count: int, batch: int, lanes: Sequence[LaneName] = ONE_LANE) -> None:
-    for first in range(0, count, batch):
-        await place.store.submit(specs(min(batch, count - first), lanes, first))
 
 
 async def drain(place: Place, count: int, batch: int) -> Drained:
@@ -38,12 +33,12 @@ async def drain(place: Place, count: int, batch: int) -> Drained:
 
 async def fill_and_drain(place: Place, sizes: Sizes, lanes: Sequence[LaneName] = ONE_LANE) -> Drained:
     """One round: jobs of the usual number are submitted, then drained; only the drain counts."""
-    await fill(place, sizes.round_jobs, sizes.submit_batch, lanes)
+    await fill(place.store, sizes.round_jobs, sizes.submit_batch, in_lanes(lanes))
     return await drain(place, sizes.round_jobs, sizes.batch)
 
 
 async def warm_up(place: Place, sizes: Sizes, lanes: Sequence[LaneName] = ONE_LANE) -> None:
     """Let caches, plans and lanes come into being before the first round."""
     count = max(sizes.batch, sizes.round_jobs // 10, len(lanes))
-    await fill(place, count, sizes.submit_batch, lanes)
+    await fill(place.store, count, sizes.submit_batch, in_lanes(lanes))
     await drain(place, count, sizes.batch)

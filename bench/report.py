@@ -3,44 +3,31 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import NamedTuple
 
-from bench.kernel.measure import Figures
+from bench.measure import Figures
 
-TARGETS: Final = {
-    "drain_per_s": 15_000,
-    "drain_vs_bare": 0.7,
-    "future_ratio": 0.8,
-    "snapshot_ratio": 0.8,
-    "history_ratio": 0.8,
-    "lanes_ratio": 0.6,
-}
-"""The least that each shall reach on two cores; the ratios on PostgreSQL."""
 
-ROWS: Final = (
-    ("submit_many_per_s", "submit in batches, jobs/s"),
-    ("submit_one_per_s", "submit one by one, many clients, jobs/s"),
-    ("submit_one_serial_per_s", "submit one by one, one client, jobs/s"),
-    ("drain_per_s", "claim and complete, jobs/s"),
-    ("drain_two_loops_per_s", "the same by two loops at once, jobs/s"),
-    ("bare_drain_per_s", "the same by bare statements, jobs/s"),
-    ("drain_vs_bare", "ours ÷ bare"),
-    ("claim_us_per_job", "claiming, µs a job"),
-    ("settle_us_per_job", "settling, µs a job"),
-    ("python_us_per_job", "CPU of our process, µs a job"),
-    ("server_us_per_job", "CPU of the server, µs a job"),
-    ("python_share", "CPU of our process ÷ wall"),
-    ("vacuumed_ratio", "after a vacuum of the empty table ÷ before"),
-    ("lanes_ratio", "many lanes ÷ one lane"),
-    ("snapshot_ratio", "end of the rounds, snapshot held ÷ not"),
-    ("future_ratio", "future jobs present ÷ absent"),
-    ("history_ratio", "finished jobs present ÷ absent"),
-    ("claim_p50_ms", "one claim among many due jobs, p50, ms"),
-    ("claim_p99_ms", "p99, ms"),
-    ("claim_max_ms", "longest, ms"),
-)
+class Aim(NamedTuple):
+    """What a figure shall reach."""
+
+    bound: float
+    least: bool = True
+    """Whether the bound is the least that is wanted, and not the most."""
+
+    def __str__(self) -> str:
+        return f"{'≥' if self.least else '≤'} {_number(self.bound)}"
+
+
+class Row(NamedTuple):
+    """A line of the table."""
+
+    name: str
+    meaning: str
+    aim: Aim | None = None
 
 
 def machine() -> Figures:
@@ -56,15 +43,15 @@ def machine() -> Figures:
     }
 
 
-def table(figures: Figures) -> str:
+def table(figures: Figures, rows: Iterable[Row]) -> str:
     """Return the figures for people, with how far the rounds spread and what is aimed at."""
     lines = [f"{figures['store']}, {figures['sizes']['name']}, {figures['date']}, {figures['cpu']}"]
-    for name, meaning in ROWS:
+    for name, meaning, aim in rows:
         if name in figures:
             spread = figures.get(f"{name}_spread")
             around = f"{_number(spread[0])} … {_number(spread[1])}" if spread else ""
-            aim = f"aim {_number(TARGETS[name])}" if name in TARGETS else ""
-            lines.append(f"{meaning:<42}{_number(figures[name]):>12}  {around:<20}{aim}".rstrip())
+            aimed = f"aim {aim}" if aim is not None else ""
+            lines.append(f"{meaning:<48}{_number(figures[name]):>12}  {around:<20}{aimed}".rstrip())
     return "\n".join(lines)
 
 
@@ -74,7 +61,7 @@ def _number(value: float) -> str:
 
 def _commit() -> str:
     """Return the commit that is checked out, marked if files differ from it."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
 
     def git(*words: str) -> str:
         done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=False)

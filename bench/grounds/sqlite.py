@@ -4,6 +4,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from itertools import count as numbers
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +13,11 @@ from uuid import UUID
 import apsw
 import msgspec
 
-from bench.kernel import sqlite_rows as rows
-from bench.kernel.files import file_system
-from bench.kernel.ground import WORKER
-from bench.kernel.jobs import ONE_LANE, PRIORITIES, RESULT, LaneName, specs
-from bench.kernel.measure import Drained, Stopwatch
+from bench.grounds import sqlite_rows as rows
+from bench.grounds.files import file_system
+from bench.grounds.ground import WORKER, Span
+from bench.jobs import ONE_LANE, PRIORITIES, RESULT, LaneName, specs
+from bench.measure import Drained, Stopwatch
 from tidewheel.clock import SystemClock
 from tidewheel.store.base import Store
 from tidewheel.store.sqlite import open_store
@@ -34,6 +35,7 @@ class SqlitePlace:
         self.store = store
         self.worker_id = worker_id
         self._path = path
+        self.url = f"sqlite:///{path}"
 
     def server_cpu(self) -> float:
         return 0.0
@@ -47,8 +49,31 @@ class SqlitePlace:
         finally:
             connection.close()
 
+    async def any_active(self, tenant: str) -> bool:
+        owner = "SELECT id FROM tenant WHERE name = ?"
+        return bool(self._look(f"SELECT EXISTS (SELECT 1 FROM job WHERE tenant = ({owner}))", (tenant,))[0])
+
+    async def span(self, lane: LaneName, since: datetime) -> Span:
+        jobs, took = self._look(
+            "SELECT count(*), max(finished_at) - min(started_at) FROM job_history WHERE state = 'succeeded' "
+            "AND lane = (SELECT lane.id FROM lane JOIN tenant ON tenant.id = lane.tenant WHERE kind = ? AND name = ?) "
+            "AND created_at >= ?",
+            (*lane, micros(since)),
+        )
+        return Span(jobs, (took or 0) / 1e6)
+
+    async def transactions(self) -> int | None:
+        return None
+
+    def _look(self, statement: str, values: tuple[Any, ...]) -> Any:
+        connection = connect(self._path)
+        try:
+            return connection.execute(statement, values).fetchone()
+        finally:
+            connection.close()
+
     async def load_due(self, count: int, lanes: Sequence[LaneName]) -> None:
-        await self.store.submit(specs(len(lanes) * len(PRIORITIES), lanes))
+        await self.store.submit(specs(len(lanes) * len(PRIORITIES), lanes=lanes))
         rows.copy_due(self._path, count)
 
     async def load_future(self, count: int) -> None:

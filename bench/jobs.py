@@ -1,12 +1,14 @@
 """The jobs that are measured: about 80 bytes of arguments, two labels, a tenant, one of three priorities."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from tidewheel.model.job import JobSpec, Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import Cause
+from tidewheel.store.base import JobStore
 
 RESULT: Final = '{"sent":true,"n":17}'
 PRIORITIES: Final = (Priority.HIGH, *[Priority.MEDIUM] * 6, *[Priority.LOW] * 3)
@@ -18,6 +20,9 @@ class LaneName(NamedTuple):
     tenant: str
 
 
+Make = Callable[[int, int], list[JobSpec]]
+"""Makes so many specs, beginning with a number."""
+
 ONE_LANE: Final = (LaneName("mail.send", "acme"),)
 
 
@@ -25,9 +30,19 @@ def many_lanes(kinds: int, tenants: int) -> list[LaneName]:
     return [LaneName(f"kind.{kind}", f"tenant-{tenant}") for kind in range(kinds) for tenant in range(tenants)]
 
 
-def specs(count: int, lanes: Sequence[LaneName] = ONE_LANE, first: int = 0) -> list[JobSpec]:
+def specs(count: int, first: int = 0, lanes: Sequence[LaneName] = ONE_LANE) -> list[JobSpec]:
     """Return specs that go round the lanes; each lane gets all priorities in turn."""
     return [_spec(lanes[number % len(lanes)], number, len(lanes)) for number in range(first, first + count)]
+
+
+def in_lanes(lanes: Sequence[LaneName]) -> Make:
+    return partial(specs, lanes=lanes)
+
+
+async def fill(store: JobStore, count: int, batch: int, make: Make = specs) -> None:
+    """Submit so many jobs, a batch at a time."""
+    for first in range(0, count, batch):
+        await store.submit(make(min(batch, count - first), first))
 
 
 def _spec(lane: LaneName, number: int, lanes: int) -> JobSpec:

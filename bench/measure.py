@@ -16,10 +16,11 @@ class Drained:
 
     jobs: int
     wall: float
-    claiming: float
-    settling: float
+    claiming: float = 0.0
+    settling: float = 0.0
+    """0 where the two are not told apart."""
     cpu: float
-    """CPU time of this process."""
+    """CPU time of this process, or of the worker that did it."""
     server_cpu: float
     """CPU time of the database server, 0 where there is none or it cannot be seen."""
 
@@ -68,13 +69,21 @@ async def side_by_side(
     rounds: int, one: Callable[[], Awaitable[Drained]], other: Callable[[], Awaitable[Drained]], label: str
 ) -> tuple[list[Drained], list[Drained]]:
     """Measure A and B in turns (A B, B A, A B, …), so that what disturbs the machine disturbs both."""
-    a: list[Drained] = []
-    b: list[Drained] = []
-    for number in range(rounds):
-        for which in ((a, one), (b, other)) if number % 2 == 0 else ((b, other), (a, one)):
-            which[0].append(await which[1]())
-        say(f"{label} {number + 1}/{rounds}: {_short(a[-1])} against {_short(b[-1])}")
+    a, b = await in_turns(rounds, (one, other), label)
     return a, b
+
+
+async def in_turns(
+    rounds: int, sides: Sequence[Callable[[], Awaitable[Drained]]], label: str
+) -> tuple[list[Drained], ...]:
+    """Measure each side once a round, there and back (A B C, C B A, …)."""
+    taken: tuple[list[Drained], ...] = tuple([] for _ in sides)
+    for number in range(rounds):
+        order = list(zip(taken, sides, strict=True))
+        for drains, side in order if number % 2 == 0 else reversed(order):
+            drains.append(await side())
+        say(f"{label} {number + 1}/{rounds}: {' against '.join(_short(drains[-1]) for drains in taken)}")
+    return taken
 
 
 def compare(name: str, a: Sequence[Drained], b: Sequence[Drained]) -> Figures:
@@ -90,7 +99,7 @@ def compare(name: str, a: Sequence[Drained], b: Sequence[Drained]) -> Figures:
 
 def _short(drained: Drained) -> str:
     parts = (drained.claiming, drained.settling, drained.cpu, drained.server_cpu)
-    steps = "+".join(f"{drained.per_job(seconds):.0f}" for seconds in parts[:2])
+    steps = "+".join(f"{drained.per_job(seconds):.0f}" for seconds in parts[:2] if seconds) or "…"
     cpu = "+".join(f"{drained.per_job(seconds):.0f}" for seconds in parts[2:])
     return f"{drained.rate:,.0f} jobs/s ({steps} µs, CPU {cpu})"
 

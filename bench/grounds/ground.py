@@ -2,23 +2,36 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
-from typing import Final, Protocol
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from bench.kernel.jobs import LaneName
-from bench.kernel.measure import Drained
+from bench.jobs import LaneName
+from bench.measure import Drained
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import Store
 
+STORES: Final = frozenset({"postgres", "sqlite"})
 WORKER: Final = WorkerSpec(name="bench/runner-0", ttl=timedelta(hours=1))  # a lease that outlasts every part
 HISTORY_DAYS: Final = 7
 DUE_SINCE: Final = timedelta(minutes=10)
 """Loaded due jobs became due over this time: half of them count as aged."""
 
 
+class Span(NamedTuple):
+    """How many jobs succeeded, and how long that took from the first start to the last end."""
+
+    jobs: int
+    seconds: float
+
+
 class Place(Protocol):
     """A fresh database with the shipped schema, a store open on it and a worker registered."""
+
+    @property
+    def url(self) -> str:
+        """What to tell other processes that shall use it."""
+        ...
 
     @property
     def store(self) -> Store: ...
@@ -32,6 +45,18 @@ class Place(Protocol):
 
     async def bare_drain(self, jobs: int, batch: int) -> Drained:
         """Claim and complete jobs of the one lane by the shipped statements alone, without the library."""
+        ...
+
+    async def any_active(self, tenant: str) -> bool:
+        """Tell whether any job of a tenant has not ended; cheap enough to be asked while others work."""
+        ...
+
+    async def span(self, lane: LaneName, since: datetime) -> Span:
+        """Return what the database says of the jobs of a lane that were made since then and have succeeded."""
+        ...
+
+    async def transactions(self) -> int | None:
+        """Return how many transactions there were in this database, asking by another one; None if nobody counts."""
         ...
 
     async def load_due(self, count: int, lanes: Sequence[LaneName]) -> None:
@@ -69,9 +94,9 @@ class Ground(Protocol):
 def open_ground(store: str) -> AbstractAsyncContextManager[Ground]:
     """Return the ground of a store by its name; only that store is imported."""
     if store == "postgres":
-        from bench.kernel.postgres import postgres_ground  # noqa: PLC0415
+        from bench.grounds.postgres import postgres_ground  # noqa: PLC0415
 
         return postgres_ground()
-    from bench.kernel.sqlite import sqlite_ground  # noqa: PLC0415
+    from bench.grounds.sqlite import sqlite_ground  # noqa: PLC0415
 
     return sqlite_ground()

@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -12,11 +13,11 @@ from uuid import UUID
 import asyncpg
 import psutil
 
-from bench.kernel import postgres_rows as rows
-from bench.kernel.files import file_system
-from bench.kernel.ground import WORKER
-from bench.kernel.jobs import ONE_LANE, PRIORITIES, RESULT, LaneName, specs
-from bench.kernel.measure import Drained, Stopwatch
+from bench.grounds import postgres_rows as rows
+from bench.grounds.files import file_system
+from bench.grounds.ground import WORKER, Span
+from bench.jobs import ONE_LANE, PRIORITIES, RESULT, LaneName, specs
+from bench.measure import Drained, Stopwatch
 from harness.postgres import DURABLE, PostgresServer
 from tidewheel.store.postgres import PostgresStore, migrate, open_store
 from tidewheel.store.postgres.connection import SQL
@@ -35,6 +36,7 @@ class PostgresPlace:
         self.worker_id = worker_id
         self._raw = raw
         self._server_cpu = ground.server_cpu
+        self._watch = ground.watch
         self.url = url
 
     def server_cpu(self) -> float:
@@ -42,13 +44,7 @@ class PostgresPlace:
 
     async def bare_drain(self, jobs: int, batch: int) -> Drained:
         """Run `take` and `finish_returned` of one lane, priority by priority, and nothing else."""
-        kind, tenant = ONE_LANE[0]
-        lane = await self._raw.fetchval(
-            "SELECT lane.id FROM tidewheel.lane JOIN tidewheel.tenant ON tenant.id = lane.tenant "
-            "WHERE lane.kind = $1 AND tenant.name = $2",
-            kind,
-            tenant,
-        )
+        lane = await self._lane(ONE_LANE[0])
         watch, done = Stopwatch(self._server_cpu), 0
         for priority in sorted(set(PRIORITIES)):
             run_at, job_id = BEGINNING
@@ -74,8 +70,35 @@ class PostgresPlace:
         finished, _ = await self._raw.fetchrow(SQL["finish_returned"], *ends)
         return len(finished)
 
+    async def _lane(self, lane: LaneName) -> int:
+        found: int = await self._raw.fetchval(
+            "SELECT lane.id FROM tidewheel.lane JOIN tidewheel.tenant ON tenant.id = lane.tenant "
+            "WHERE lane.kind = $1 AND tenant.name = $2",
+            *lane,
+        )
+        return found
+
+    async def any_active(self, tenant: str) -> bool:
+        owner = "SELECT id FROM tidewheel.tenant WHERE name = $1"
+        found: bool = await self._raw.fetchval(
+            f"SELECT EXISTS (SELECT FROM tidewheel.job WHERE tenant = ({owner}))", tenant
+        )
+        return found
+
+    async def span(self, lane: LaneName, since: datetime) -> Span:
+        row = await self._raw.fetchrow(
+            "SELECT count(*), extract(epoch FROM max(finished_at) - min(started_at))::float8 "
+            "FROM tidewheel.job_history WHERE state = 'succeeded' AND lane = $1 AND created_at >= $2",
+            await self._lane(lane),
+            since,
+        )
+        return Span(*row)
+
+    async def transactions(self) -> int | None:
+        return await self._watch(urlsplit(self.url).path.removeprefix("/"))
+
     async def load_due(self, count: int, lanes: Sequence[LaneName]) -> None:
-        await self.store.submit(specs(len(lanes) * len(PRIORITIES), lanes))
+        await self.store.submit(specs(len(lanes) * len(PRIORITIES), lanes=lanes))
         await rows.copy_due(self._raw, count)
         await rows.settle_down(self._raw, "ANALYZE tidewheel.job")
 
@@ -120,6 +143,17 @@ class PostgresGround:
                 times = process.cpu_times()
                 total += times.user + times.system
         return total
+
+    async def watch(self, database: str) -> int:
+        """Return how many transactions a database has seen. This one is counted elsewhere."""
+        connection = await asyncpg.connect(self._url)
+        try:
+            seen: int = await connection.fetchval(
+                "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1", database
+            )
+        finally:
+            await connection.close()
+        return seen
 
     def place(self) -> AbstractAsyncContextManager[PostgresPlace]:
         return self._place()

@@ -12,7 +12,7 @@ from typing import Any, Final
 import asyncpg
 import msgspec
 
-from bench.kernel.ground import DUE_SINCE, HISTORY_DAYS
+from bench.grounds.ground import DUE_SINCE, HISTORY_DAYS
 from tidewheel.model.job import JobSpec
 
 FUTURE_DAYS: Final = 30

@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 import msgspec
 
-from bench.kernel.ground import DUE_SINCE, HISTORY_DAYS
+from bench.grounds.ground import DUE_SINCE, HISTORY_DAYS
 from tidewheel.clock import SystemClock
 from tidewheel.model.job import JobSpec
 from tidewheel.store.sqlite.connection import connect

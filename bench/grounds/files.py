@@ -5,7 +5,7 @@ from typing import Final
 
 import psutil
 
-from bench.kernel.measure import say
+from bench.measure import say
 
 IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
 

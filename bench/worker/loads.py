@@ -1,0 +1,49 @@
+"""What the workers get to do: each load is one lane of jobs that look like real ones, and do nothing."""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from bench.jobs import ONE_LANE, LaneName, Make, in_lanes
+from tidewheel.model.job import JobSpec
+from tidewheel.tasks.definition import COMMAND
+
+WARM: Final = "warm"
+"""The tenant of jobs that are not measured."""
+
+
+class Load(NamedTuple):
+    """Jobs of one lane."""
+
+    lane: LaneName
+    make: Make
+    warm: int
+    """How many of them warm a worker up."""
+
+    def of_tenant(self, tenant: str) -> "Load":
+        """Return the same jobs for someone else."""
+
+        def make(count: int, first: int) -> list[JobSpec]:
+            return [msgspec.structs.replace(spec, tenant=tenant) for spec in self.make(count, first)]
+
+        return Load(self.lane._replace(tenant=tenant), make, self.warm)
+
+
+def _tasks(kind: str, warm: int) -> Load:
+    lane = LaneName(kind, ONE_LANE[0].tenant)
+    return Load(lane, in_lanes([lane]), warm)
+
+
+def _commands(count: int, first: int) -> list[JobSpec]:
+    lane = LaneName(COMMAND, ONE_LANE[0].tenant)
+    return [msgspec.structs.replace(spec, args={"argv": ["/bin/true"]}) for spec in in_lanes([lane])(count, first)]
+
+
+INLINE: Final = _tasks(ONE_LANE[0].kind, 500)
+"""Async functions."""
+STAMPS: Final = _tasks("mail.stamp", 500)
+"""Async functions that return when they began, in seconds since the epoch."""
+PROCESS: Final = _tasks("mail.render", 100)
+"""Plain functions, in processes of a pool."""
+COMMANDS: Final = Load(LaneName(COMMAND, ONE_LANE[0].tenant), _commands, 20)
+"""Executables, each in a sandbox of its own."""
