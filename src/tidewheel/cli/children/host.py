@@ -31,7 +31,7 @@ async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
         app=setup.app, grounds=Grounds(hidden=files_of(setup.database)), environment=setup.environment
     )
     cache = ArtifactCache(scratch / "artifacts", shop.blobs, CACHE_BYTES)
-    command = CommandExecutor(options, clock=shop.clock, directory=scratch, artifacts=cache.use)
+    command = CommandExecutor(options, clock=shop.clock, directory=scratch, slots=setup.slots, artifacts=cache.use)
     await command.open()
     stack.push_async_callback(command.close)
     tasks = {COMMAND: HostTask(command, CatalogueEntry(kind=COMMAND, mode="process"))}
