@@ -61,7 +61,9 @@ class LiveRun:
         self._disarm()
 
     def stop(self, end: End, grace: float) -> None:
-        """Have it ended."""
+        """Have it ended. Asked again, it gets no more time than it had: every beat repeats who is to stop."""
+        if self._to_stop is not None and grace >= self._to_stop[1]:
+            return
         self._disarm()
         self._to_stop = (end, grace)
         if self._execution is not None:

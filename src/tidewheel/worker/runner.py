@@ -178,5 +178,5 @@ class Runner:
 
     def _end(self, slot: Slot, end: End) -> None:
         """Cancel a run; if it goes on all the same, let the supervisor end this whole process."""
-        slot.cancel(end)
-        slot.call_after(self.overtime, Slot.blame)
+        if slot.cancel(end):
+            slot.call_after(self.overtime, Slot.blame)

@@ -148,15 +148,16 @@ class Slot:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(max(seconds, 0.0), call, self)
 
-    def cancel(self, end: End) -> None:
-        """Cancel the coroutine of the run; the first reason stands."""
-        if self._over:
-            return
+    def cancel(self, end: End) -> bool:
+        """Cancel the coroutine of the run, if that was not done before: the first reason stands."""
+        if self._over or self.ending is not None:
+            return False
         if self.context is not None:
             self.context.request_stop()
-        if self.ending is None and self.task is not None:
-            self.ending = end
+        self.ending = end
+        if self.task is not None:
             self.task.cancel()
+        return True
 
     def blame(self) -> None:
         """Ask the supervisor to end this process, since the run does not end."""
