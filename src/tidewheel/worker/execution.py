@@ -34,7 +34,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sink(Protocol):
-    """Where an execution's words go while it runs. None of these may block or raise."""
+    """Where an execution's words go while it runs. None of these may block or raise.
+
+    A sink that has had enough may say so by an attribute `full`: as long as that is true it is given no more than some
+    megabytes a second, and the task waits.
+    """
 
     def output(self, stream: Stream, data: bytes) -> None:
         """Take raw output, in chunks as they come."""

@@ -149,6 +149,18 @@ def talk(ctx: Context) -> None:
     subprocess.run(["/bin/echo", "by a child"], check=True)
 
 
+@task(context="ctx")
+def report_and_return(ctx: Context) -> bool:
+    ctx.progress(1.0, "nearly there")
+    return ctx.cancelled
+
+
+@task()
+def print_blocks(count: int) -> None:
+    for _ in range(count):
+        os.write(1, b"x" * 40_000)
+
+
 @task()
 def flood(megabytes: int) -> None:
     block = b"y" * (1 << 20)

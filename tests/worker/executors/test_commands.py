@@ -45,6 +45,15 @@ async def test_only_the_last_4_kib_of_stdout_are_in_the_result(commands: Command
     assert len(sink.said["stdout"]) == 9004
 
 
+async def test_all_output_has_been_heard_when_the_result_is_made(commands: CommandExecutor) -> None:
+    for _ in range(10):
+        sink = Remembering(most=0)  # has had enough, so that its pipe is not read at once
+        ended_ = await outcome(commands, shell("head -c 100000 /dev/zero | tr '\\0' a; echo end"), sink)
+
+        assert sink.bytes_seen == 100_004
+        assert result(ended_)["output"].endswith("aend\n")
+
+
 async def test_output_of_any_bytes_becomes_storable_text_in_the_result(commands: CommandExecutor) -> None:
     ended_ = await outcome(commands, shell("printf '\\000\\377\\033[31m'"))
 

@@ -172,6 +172,13 @@ async def test_words_and_output_reach_the_sink_before_the_end(process: ProcessEx
     assert sink.said["stderr"] == b"to stderr\n"
 
 
+async def test_all_output_has_been_heard_when_the_end_is_told(process: ProcessExecutor) -> None:
+    for _ in range(10):
+        sink = Remembering(most=0)  # has had enough, so that its pipe is not read at once
+        await outcome(process, order("print_blocks", {"count": 3}), sink)
+        assert sink.bytes_seen == 120_000
+
+
 async def test_a_task_that_forges_the_words_of_its_runner_is_ended(process: ProcessExecutor) -> None:
     ended = await outcome(process, order("speak_nonsense"))
 

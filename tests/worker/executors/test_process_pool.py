@@ -5,8 +5,10 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.worker.executors.tools import begun, ended, names_in, order, outcome, process_executor, result
-from tidewheel.worker.execution import End
+from tidewheel.worker.execution import End, Execution
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.process import ProcessExecutor
 from tidewheel.worker.launcher.runner import MAX_JOBS
@@ -82,6 +84,30 @@ async def test_a_stop_never_reaches_the_next_run_of_the_same_runner(process: Pro
         execution.stop(End.STOPPED, 60)
         assert (await ended(execution)).end is End.STOPPED
         assert (await outcome(process, order("add", {"a": 1}))).end is End.RETURNED
+
+
+@pytest.mark.parametrize("word", ["stop", "pause"])
+async def test_what_is_said_at_the_very_end_never_reaches_the_next_run(process: ProcessExecutor, word: str) -> None:
+    class Late(_Deaf):
+        execution: Execution
+
+        def progress(self, fraction: float, message: str) -> None:  # noqa: ARG002 - only the moment counts
+            if word == "stop":
+                self.execution.stop(End.STOPPED, 60)
+            else:
+                self.execution.pause()
+                self.execution.resume()
+                self.execution.pause()
+
+    for _ in range(20):
+        sink = Late()
+        sink.execution = await process.start(order("report_and_return"), sink)
+        if word == "stop":
+            await ended(sink.execution)
+        else:
+            sink.execution.stop(End.STOPPED, 0.2)
+            await ended(sink.execution)
+        assert result(await outcome(process, order("report_and_return"))) is False
 
 
 async def test_a_pause_never_reaches_the_next_run_of_the_same_runner(process: ProcessExecutor) -> None:

@@ -147,6 +147,7 @@ class Command(Underway):
 
     def left(self, exited: Exited) -> None:
         """Take how the command ended; nothing of it is left."""
+        self._hear_out()
         usage = Usage(cpu_seconds=exited.cpu_seconds, peak_rss_bytes=exited.peak_rss, isolation=exited.layers)
         self._end(self._judge(exited, usage))
         if self.was_disturbed:
@@ -156,12 +157,15 @@ class Command(Underway):
 
     def evicted(self, body: BodyEnded | None) -> None:
         """Take how the cell ended, before the command did."""
+        self._hear_out()
         self._end(end_of_tree(body, Usage(), oom_kills=self._watch.recent_oom_kills))
 
-    def _end(self, ended: Ended) -> None:
+    def _hear_out(self) -> None:
         for output in self._outputs:
             output.drain()
             output.close()
+
+    def _end(self, ended: Ended) -> None:
         self._watch.remove(self)
         place, left = self._cell.place, None
         if not is_as_given(place.run):
