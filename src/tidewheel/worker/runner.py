@@ -178,6 +178,10 @@ class Runner:
         return [slot for slot in self._slots if slot.run is not None and (slot.run.job_id, slot.run.token) in keys]
 
     def _end(self, slot: Slot, end: End) -> None:
-        """Cancel a run; if it goes on all the same, let the supervisor end this whole process."""
-        slot.cancel(end)
-        slot.call_after(self.overtime, Slot.blame)
+        """Cancel a run; if it goes on all the same, let the supervisor end this whole process.
+
+        Only the first time counts: a run may be asked to stop again and again.
+        """
+        if slot.ending is None:
+            slot.cancel(end)
+            slot.call_after(self.overtime, Slot.blame)

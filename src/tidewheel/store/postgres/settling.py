@@ -117,7 +117,7 @@ class Settling(Part):
             await finish_runs(connection, endings, runs)
             return runs
 
-        if runs := await self._db.transaction(bury):
+        if await self._db.transaction(bury):
             self._hints.send()
             return Verdict.UNSTORABLE
         found = await self._db.read(lambda connection: _find(connection, worker_id, [outcome]))

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.clock import Clock
-from tidewheel.errors import Invalid
+from tidewheel.errors import Invalid, TideError
 from tidewheel.model.checks import clean_text
 from tidewheel.model.outcome import Usage
 from tidewheel.tasks.ending import End, Ended
@@ -67,7 +67,7 @@ class CommandExecutor:
             if command.artifact is not None:
                 command = await self._with_artifact(command, command.artifact, directory)
             return self._begin(launcher, command, order, sink, directory)
-        except (Invalid, OSError) as error:
+        except (TideError, OSError) as error:
             if directory is not None:
                 scratch.remove(directory)
             end = End.FATAL if isinstance(error, Invalid) else End.ERROR
