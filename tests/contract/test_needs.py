@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import msgspec
+
 from tests.builders import HOUR, a_claim, a_job, needing, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, in_order, submit
@@ -59,6 +61,30 @@ async def test_what_does_not_fit_does_not_wake_anybody(backend: Backend, store: 
     await submit(store, delay=HOUR)
     answer = await store.claim(a_claim(worker.id, free={"cpu": 1000}))
     assert answer.next_due == backend.clock.now() + HOUR
+
+
+async def test_the_oldest_job_that_fits_only_the_whole_worker_is_told(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    large, other = needing({"cpu": 4000}, zone="a"), needing({"cpu": 3000}, zone="a")
+    for needs in (needing({"cpu": 9000}), needing({"cpu": 4000}, zone="b"), needing({"cpu": 1000}), needing()):
+        await submit(store, needs=needs)  # too large, elsewhere, or fits
+    await submit(store, needs=large, queue="other")
+    await submit(store, needs=large, kind="other")
+    request = a_claim(worker.id, kinds=frozenset({"echo"}), free={"cpu": 2000}, labels={"zone": "a"})
+    assert await store.oldest_unfit(request, {"cpu": 4000}) is None
+    await backend.clock.advance(timedelta(seconds=5))
+    await submit(store, needs=large, delay=timedelta(seconds=1), priority=Priority.LOW)
+    await submit(store, needs=other, delay=timedelta(seconds=2))
+    assert await store.oldest_unfit(request, {"cpu": 4000}) is None, "neither is due"
+    await backend.clock.advance(timedelta(seconds=4))
+    assert await store.oldest_unfit(request, {"cpu": 4000}) == (large, timedelta(seconds=3))
+    assert await store.oldest_unfit(request, {"cpu": 3000}) == (other, timedelta(seconds=2))
+    roomy = msgspec.structs.replace(request, free={"cpu": 4000})
+    assert await store.oldest_unfit(roomy, {"cpu": 4000}) is None, "both fit"
+    runs = await claim(store, worker, 9, free={"cpu": 9000}, labels={"zone": "a"}, needs=large)
+    assert [run.needs for run in runs] == [large, large]
+    assert len(await claim(store, worker, 9, free={"cpu": 9000}, labels={"zone": "a"})) > 1, "the others are there"
 
 
 async def test_a_run_tells_what_it_needs(store: Store, worker: Worker) -> None:

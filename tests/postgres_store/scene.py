@@ -145,6 +145,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "keys_waited_for": _hot("job_limited", lambda _: [], 2),
     "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),
+    "oldest_due": _hot("job_due", lambda s: [[s.lane], [0, 1, 2]], 3, flat=False),
     # settling
     "finish_returned": _hot(
         "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 4], 2 * BATCH

@@ -48,6 +48,10 @@ Env = Annotated[
 ]
 Lease = Annotated[str, typer.Option(help="How long a silent worker keeps its jobs, from 2s to 1h.")]
 Grace = Annotated[str, typer.Option(help="How long a run that must end has to do so by itself.")]
+LongestPause = Annotated[str, typer.Option(help="After how long a paused run goes on, whoever else runs.")]
+ReserveAfter = Annotated[
+    str, typer.Option(help="After how long a job too large for what is free has what becomes free kept for it.")
+]
 DrainFor = Annotated[
     str, typer.Option("--drain", help="How long to wait for running jobs at the first SIGTERM or Ctrl-C.")
 ]
@@ -70,6 +74,8 @@ def worker(
     lease: Lease = "30s",
     grace: Grace = "5s",
     drain: DrainFor = "30s",
+    longest_pause: LongestPause = "10m",
+    reserve_after: ReserveAfter = "30s",
     name: Name = None,
     keeper: WithKeeper = True,
 ) -> None:
@@ -84,6 +90,8 @@ def worker(
         offer=Offer(resources=_resources(resource), labels=_labels(label)),
         ttl=parse_duration(lease, "lease"),
         grace=parse_duration(grace, "grace"),
+        longest_pause=parse_duration(longest_pause, "longest-pause"),
+        reserve_after=parse_duration(reserve_after, "reserve-after"),
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 

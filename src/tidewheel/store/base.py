@@ -27,7 +27,7 @@ from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import Resources
+from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
 from tidewheel.store.joining import JoinStore
@@ -48,6 +48,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What jobs with needs may ask for by name and value."""
     at_least: Priority | None = None
     """Only jobs that are at least this urgent, however long others have waited; None stands for all."""
+    needs: Needs | None = None
+    """Only jobs with just these needs, for a worker that has kept what they ask for; None stands for all."""
 
     @property
     def priorities(self) -> tuple[Priority, ...]:
@@ -166,6 +168,13 @@ class RunStore(Protocol):
         leaves an attempt. Limit keys are given back and their first waiters released in the same transaction, and the
         children of finished jobs are told, the first thousand at once and the others by `unblock`. An outcome that the
         database refuses makes its own job dead and does not disturb the others.
+        """
+        ...
+
+    async def oldest_unfit(self, request: ClaimRequest, total: Resources) -> tuple[Needs, timedelta] | None:
+        """Return the needs of the oldest due job that fits the whole worker but not what is free, and its wait.
+
+        Of the lanes that the request could claim from if all were free; None if there is no such job. It takes nothing.
         """
         ...
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tidewheel.model.resources import Needs, fits
+from tidewheel.model.resources import Needs, Resources, fits
 from tidewheel.store.base import ClaimRequest
 
 
@@ -29,7 +29,15 @@ def can_run(lane: Lane, request: ClaimRequest) -> bool:
         return False
     if request.kinds is not None and lane.kind not in request.kinds:
         return False
+    if request.needs is not None and lane.needs != request.needs:
+        return False
     return lane.needs is None or fits(lane.needs, _free(lane.needs, request), request.labels)
+
+
+def is_unfit(lane: Lane, request: ClaimRequest, total: Resources) -> bool:
+    """Tell whether a worker could run jobs of a lane if all that it has were free, but cannot now."""
+    whole = msgspec.structs.replace(request, free=total)
+    return lane.needs is not None and can_run(lane, whole) and not can_run(lane, request)
 
 
 def _free(needs: Needs, request: ClaimRequest) -> Mapping[str, int]:

@@ -20,6 +20,7 @@ from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.signals import Fatal, Retry
 
 NOT_MEASURED: Final = Usage()
+TOO_LONG: Final = "ran longer than its timeout"
 
 
 class End(enum.StrEnum):

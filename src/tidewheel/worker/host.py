@@ -26,11 +26,11 @@ from tidewheel.worker.executors.inline import as_instant
 from tidewheel.worker.live import LiveRun
 from tidewheel.worker.preempt import next_to_resume, victim
 from tidewheel.worker.reports import Report
+from tidewheel.worker.reserving import Reservation
 from tidewheel.worker.settler import RunKey
 
-LONGEST_PAUSE: Final = 600.0
-"""Seconds after which a paused run goes on, whoever else runs."""
-LOOK_EVERY: Final = 1.0
+LOOK_EVERY: Final = 0.5
+"""Seconds between two looks at who has been paused or kept waiting for long."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +54,10 @@ class Host:
         self._slots = workshop.setup.slots
         self._grace = workshop.setup.grace.total_seconds()
         self._total: Resources = workshop.setup.offer.resources
+        self._longest_pause = workshop.setup.longest_pause.total_seconds()
+        self._reservation = Reservation(
+            workshop.store, workshop.setup.offer, workshop.setup.reserve_after, workshop.clock
+        )
         self._live: dict[RunKey, LiveRun] = {}
         self._serving: set[asyncio.Task[None]] = set()
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
@@ -69,7 +73,8 @@ class Host:
     def wanted(self) -> ClaimRequest | None:
         room = self._slots - self._running
         if room > 0:
-            return msgspec.structs.replace(self._request, limit=room, free=free_of(self._total, self._live.values()))
+            request = msgspec.structs.replace(self._request, limit=room)
+            return self._reservation.apply(request, free_of(self._total, self._live.values()))
         weakest = victim(self._live.values())
         if weakest is None:
             self._changed.clear()
@@ -84,6 +89,7 @@ class Host:
         if claimed.now is not None:
             self._ahead_of_us = claimed.now.timestamp() - self._clock.monotonic()
         for run in claimed.runs:
+            self._reservation.taken(run.needs)
             if self._running >= self._slots:
                 self._push_aside(run)
             entry = self._tasks[run.kind].entry if run.kind in self._tasks else None
@@ -105,12 +111,14 @@ class Host:
     # What the supervisor asks for
 
     async def serve(self) -> None:
-        """Let paused runs go on that have waited long enough, until cancelled."""
+        """Let paused runs go on that have waited long enough, and keep room for large ones, until cancelled."""
         while True:
             await self._clock.sleep(LOOK_EVERY)
             for live in list(self._live.values()):
-                if live.paused_at is not None and self._clock.monotonic() - live.paused_at > LONGEST_PAUSE:
+                if live.paused_at is not None and self._clock.monotonic() - live.paused_at > self._longest_pause:
                     live.resume(self._grace)
+            if self._live and await self._reservation.look(self._request, free_of(self._total, self._live.values())):
+                self._wake()
 
     def stop(self, keys: Iterable[RunKey]) -> None:
         """End runs that were asked to stop."""

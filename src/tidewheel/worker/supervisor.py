@@ -23,7 +23,7 @@ from tidewheel.model.outcome import Outcome
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import RunStore, WorkerStore
 from tidewheel.store.telling import HintStore
-from tidewheel.tasks.ending import End, Ended, outcome_of
+from tidewheel.tasks.ending import TOO_LONG, End, Ended, outcome_of
 from tidewheel.worker.child import LEASE_LOST
 from tidewheel.worker.deadman import DeadMan
 from tidewheel.worker.lease import Lease
@@ -253,7 +253,7 @@ def blames(member: Member) -> bool:
 def ends_of(member: Member, owned: Sequence[Run], rand: float) -> list[Outcome]:
     """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all."""
     if member.overdue is not None:
-        ended = Ended(end=End.TIMEOUT, message="ran longer than its timeout and did not stop; its runner was ended")
+        ended = Ended(end=End.TIMEOUT, message=f"{TOO_LONG} and did not stop; its runner was ended")
         return [outcome_of(run, ended, rand) for run in owned if run.job_id == member.overdue.job_id]
     current = member.page.current
     suspects = [run for run in owned if current is not None and run.job_id == current.job_id] or owned

@@ -16,9 +16,9 @@ from tidewheel.model.job import Claimed, Run
 from tidewheel.model.limit import admit
 from tidewheel.model.order import Head, share_out
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import NO_NEEDS, Resources, parse_needs_text, take
+from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, parse_needs_text, take
 from tidewheel.store.base import ClaimRequest
-from tidewheel.store.lanes import Lane, can_run
+from tidewheel.store.lanes import Lane, can_run, is_unfit
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.memory import (
     BEGINNING,
@@ -77,6 +77,18 @@ class Claiming(Part):
                 memory.next_due = memory.now  # there is more than was looked at
                 await self._db.clock.sleep(LOCKED_PAUSE)
         return await self._answer(request, memory, rows)
+
+    async def oldest_unfit(self, request: ClaimRequest, total: Resources) -> tuple[Needs, timedelta] | None:
+        kinds = None if request.kinds is None else list(request.kinds)
+
+        async def look(connection: Connection) -> tuple[Needs, timedelta] | None:
+            rows = await connection.fetch(SQL["lanes_served"], list(request.queues), kinds)
+            unfit = {lane.id: lane for lane in map(_lane_of, rows) if is_unfit(lane, request, total)}
+            levels = [level.value for level in request.priorities]
+            row = await connection.fetchrow(SQL["oldest_due"], list(unfit), levels) if unfit else None
+            return None if row is None else (unfit[row["lane"]].needs or NO_NEEDS, row["waited"])
+
+        return await self._db.read(look)
 
     async def owned(self, worker_id: UUID) -> list[Run]:
         async def look(connection: Connection) -> list[Run]:
@@ -281,7 +293,8 @@ async def _turn_away(connection: Connection, refused: list[Any], full: set[tuple
 
 def _scope(request: ClaimRequest) -> Scope:
     kinds = None if request.kinds is None else tuple(sorted(request.kinds))
-    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least
+    needs = None if request.needs is None else needs_text(request.needs)
+    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least, needs
 
 
 def _depth(limit: int, active: int) -> int:

@@ -19,7 +19,7 @@ SWEEP_EVERY: Final = 1.0
 
 Pair = tuple[int, int]
 """(lane, priority)."""
-Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None]
+Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, str | None]
 """Queues, kinds, labels, and the least priority: who leaves some priorities out has marks and turns apart."""
 
 

@@ -1,6 +1,6 @@
 """The claim: plan, decide limit keys, take; all in one transaction, so that the plan is what happens."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
@@ -9,11 +9,12 @@ import msgspec
 from tidewheel.errors import LeaseLost
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import NO_NEEDS, take
+from tidewheel.model.resources import NO_NEEDS, Needs, Resources, take
 from tidewheel.store.base import ClaimRequest
+from tidewheel.store.lanes import is_unfit
 from tidewheel.store.sqlite.lanes import Lanes
 from tidewheel.store.sqlite.limits import admit_candidates, turn_away
-from tidewheel.store.sqlite.planning import Pick, plan
+from tidewheel.store.sqlite.planning import Pick, peek_rows, plan
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import instant, json_text
 
@@ -70,6 +71,19 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
     # Who got all that was asked for need not be told when to look again.
     next_due = None if len(runs) >= request.limit else _next_due(session.lanes, request, now)
     return Claimed(runs, next_due, instant(now))
+
+
+def oldest_unfit(session: Session, request: ClaimRequest, total: Resources) -> tuple[Needs, timedelta] | None:
+    """See `store.base.RunStore.oldest_unfit`."""
+    lanes = session.lanes
+    unfit = {number for number, lane in lanes.by_id.items() if is_unfit(lane, request, total)}
+    pairs = [pair for level in request.priorities for pair in lanes.first[level] if pair >> 2 in unfit]
+    waiting = peek_rows(session, pairs, 1) if pairs else {}
+    oldest = min(((rows[0], pair) for pair, rows in waiting.items() if rows), default=None)
+    if oldest is None or oldest[0][0] > session.now:
+        return None
+    (run_at, _), pair = oldest
+    return lanes.by_id[pair >> 2].needs or NO_NEEDS, instant(session.now) - instant(run_at)
 
 
 def owned(session: Session, worker_id: UUID) -> list[Run]:

@@ -13,7 +13,7 @@ import msgspec
 
 from tidewheel.model.gate import OPEN, Gate, GateMode, flag_of
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import parse_needs_text
+from tidewheel.model.resources import needs_text, parse_needs_text
 from tidewheel.model.submission import LaneKey
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import Lane, can_run
@@ -96,7 +96,8 @@ class Lanes:
 
     def waiting_for(self, request: ClaimRequest, priority: Priority) -> list[int]:
         """Return the pairs of a priority with queued jobs, due or not, that a worker may and can run now."""
-        key = (request.queues, request.kinds, *sorted(request.labels.items()))
+        needs = None if request.needs is None else needs_text(request.needs)
+        key = (request.queues, request.kinds, needs, *sorted(request.labels.items()))
         served = self._served.get(key)
         if served is None:
             if len(self._served) >= _MOST_REMEMBERED:

@@ -61,6 +61,11 @@ def plan(session: Session, request: ClaimRequest, room: int, now: int) -> list[P
     return work.pick(shares)
 
 
+def peek_rows(session: Session, pairs: list[int], depth: int) -> dict[int, Rows]:
+    """Return the first rows of pairs, due or not, up to so many of each."""
+    return {peeked.pair: peeked.rows for peeked in _peeked(session.value("peek", pairs=json_text(pairs), depth=depth))}
+
+
 class _Plan:
     """The working state of one plan."""
 
@@ -134,10 +139,8 @@ class _Plan:
 
     def peek(self, pairs: list[int], depth: int) -> None:
         """Look at the first rows of pairs."""
-        answer = self.session.value("peek", pairs=json_text(pairs), depth=depth)
         lanes = self.session.lanes.by_id
-        for peeked in _peeked(answer):
-            pair, rows = peeked.pair, peeked.rows
+        for pair, rows in peek_rows(self.session, pairs, depth).items():
             self.seen[pair] = rows
             self.depths[pair] = depth
             due = [run_at / _SECOND for run_at, _ in rows if run_at <= self.now]

@@ -24,6 +24,7 @@ from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import Cause, State
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
@@ -150,6 +151,9 @@ class SqliteStore:
             return []
         flaws = flaws_of(outcomes)  # here, since the writer has other things to do
         return await self._write(lambda session: settling.settle(session, worker_id, outcomes, flaws))
+
+    async def oldest_unfit(self, request: ClaimRequest, total: Resources) -> tuple[Needs, timedelta] | None:
+        return await self._write(lambda session: claiming.oldest_unfit(session, request, total))
 
     async def owned(self, worker_id: UUID) -> list[Run]:
         return await self._write(lambda session: claiming.owned(session, worker_id))

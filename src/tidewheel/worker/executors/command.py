@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.clock import Clock
-from tidewheel.errors import Invalid
+from tidewheel.errors import Invalid, TideError
 from tidewheel.model.checks import clean_text
 from tidewheel.model.outcome import Usage
 from tidewheel.tasks.definition import Isolation
@@ -70,7 +70,7 @@ class CommandExecutor:
             command = parse_command(order.args)
             cell = self._idle.take(order.isolation) or await self._new_cell(order.isolation)
             program = await self._program(command, order, cell.place.prepare())
-        except (Invalid, OSError) as error:
+        except (TideError, OSError) as error:
             if cell is not None:
                 cell.retire()
             end = End.FATAL if isinstance(error, Invalid) else End.ERROR

@@ -19,7 +19,7 @@ from tidewheel.model.states import Cause
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import TaskDefinition
-from tidewheel.tasks.ending import End, Ended, ended_by, outcome_of
+from tidewheel.tasks.ending import TOO_LONG, End, Ended, ended_by, outcome_of
 from tidewheel.worker.handover import Handover
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Report, Reports
@@ -101,7 +101,7 @@ class InlineExecutor:
 
     def _ended_by(self, slot: Slot, error: BaseException) -> Ended:
         if slot.ending is not None and isinstance(error, asyncio.CancelledError):
-            return Ended(end=slot.ending, message="ran longer than its timeout" if slot.ending is End.TIMEOUT else "")
+            return Ended(end=slot.ending, message=TOO_LONG if slot.ending is End.TIMEOUT else "")
         return ended_by(error)
 
     async def _context(self, run: Run, report: Report) -> Context:

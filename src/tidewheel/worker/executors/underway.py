@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from tidewheel.model.outcome import Usage
-from tidewheel.worker.execution import End, Ended, Order
+from tidewheel.tasks.ending import TOO_LONG, End, Ended
+from tidewheel.worker.execution import Order
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.launcher.messages import BodyEnded, Word
 
@@ -49,6 +50,8 @@ class Underway:
         if self._asked is None:
             self._asked = end
             self.holder.tell("stop")
+        if self._deadline is not None and self._deadline.when() <= self._loop.time() + grace:
+            return  # it was asked before, and may be asked ever again
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self._loop.call_later(grace, self.holder.tell, "kill")
@@ -91,7 +94,7 @@ class Underway:
             ended = Ended(
                 end=self._asked,
                 result=ended.result,
-                message=ended.message,
+                message=TOO_LONG if self._asked is End.TIMEOUT else ended.message,
                 detail=ended.detail,
                 exit_code=ended.exit_code,
                 usage=ended.usage,

@@ -132,6 +132,22 @@ SELECT pair.lane, pair.priority, head.run_at, head.id
         LIMIT 1
        ) AS head
 
+-- name: oldest_due
+-- The job that has been due the longest in some lanes, and since when.
+SELECT head.lane, tidewheel.now() - head.run_at AS waited
+  FROM unnest($1::integer[]) AS named (lane)
+ CROSS JOIN unnest($2::smallint[]) AS level (priority)
+ CROSS JOIN LATERAL (
+       SELECT job.lane, job.run_at
+         FROM tidewheel.job
+        WHERE job.state = 'queued' AND job.lane = named.lane AND job.priority = level.priority
+          AND job.run_at <= tidewheel.now()
+        ORDER BY job.run_at, job.id
+        LIMIT 1
+       ) AS head
+ ORDER BY head.run_at
+ LIMIT 1
+
 -- name: publish_marks
 -- Each is worth a new row version only now and then: these pile up under a held snapshot, too.
 UPDATE tidewheel.lane

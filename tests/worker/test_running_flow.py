@@ -1,0 +1,61 @@
+"""Limits, chains and groups, and dependencies, through several workers."""
+
+from itertools import pairwise
+
+import pytest
+
+from tests.worker.running import Scene
+from tidewheel import chain, group
+from tidewheel.model.states import State
+from tidewheel.sdk.task import Task
+
+pytestmark = [pytest.mark.slow, pytest.mark.parametrize("scene", ["sqlite", "postgres"], indirect=True)]
+OPTIONS = ("--slots", "2")
+
+
+def task(scene: Scene, kind: str) -> Task[..., object]:
+    definition = scene.app.registry.get(kind)
+    assert definition is not None
+    return Task(scene.app, definition)
+
+
+def test_a_task_with_a_limit_of_one_never_overlaps_across_workers(scene: Scene) -> None:
+    if len(scene.workers) < 2:
+        scene.start(*OPTIONS, "--no-keeper")
+    jobs = [scene.enqueue("alone", 0.02) for _ in range(12)]
+
+    spans = sorted(job.result("60s") for job in jobs)
+
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+    assert len({job.info().last_worker for job in jobs}) > 0
+
+
+def test_results_are_passed_on_through_a_chain_with_a_group(scene: Scene) -> None:
+    add, total, echo = task(scene, "add"), task(scene, "sum"), task(scene, "echo")
+
+    job = chain(add.si(1, 2), group(add.s(10), add.s(20)), total.s(), echo.s()).enqueue()
+
+    assert job.result("60s") == 36
+
+
+def test_a_large_result_is_passed_on_too(scene: Scene) -> None:
+    job = chain(task(scene, "text.plain").si(200_000), task(scene, "echo").s()).enqueue()
+
+    assert job.result("60s") == "ä" * 100_000
+
+
+def test_a_job_waits_for_its_parents_and_is_skipped_if_one_fails(scene: Scene) -> None:
+    flag = scene.flag()
+    first, second = scene.enqueue("wait.async", str(flag)), scene.enqueue("wait.plain", str(flag))
+    child = scene.enqueue("add", 1, 2, using={"after": [first, second]})
+    failing = scene.enqueue("end.plain", "fatal", using={"after": child})
+    skipped = scene.enqueue("add", 1, 2, using={"after": failing})
+
+    scene.running(first)
+    assert child.info().state is State.BLOCKED
+    flag.touch()
+
+    assert child.result("60s") == 3
+    assert child.info().last_started_at >= max(job.info().finished_at for job in (first, second))  # type: ignore[type-var, operator]
+    assert failing.wait("60s").state is State.DEAD
+    assert skipped.wait("60s").state is State.SKIPPED
