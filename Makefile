@@ -2,6 +2,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 STORE ?= sqlite
+SUITE ?= kernel
 MINUTES ?= 5
 
 VENV := .venv
@@ -35,8 +36,8 @@ format: $(READY) ## format the code and mend what the linter can mend
 	@$(PY) -m ruff format
 	@$(PY) -m ruff check --fix
 
-bench: $(READY) ## measure the kernel; STORE=sqlite or postgres
-	@$(PY) -m bench kernel --store $(STORE) --quick --json
+bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel or worker
+	@$(PY) -m bench $(SUITE) --store $(STORE) --quick --json
 
 chaos: $(READY) ## break real workers under load and check what they left; STORE, MINUTES, ARGS="--seed 7"
 	@$(PY) -m harness.chaos --store $(STORE) --minutes $(MINUTES) $(ARGS)
