@@ -224,6 +224,7 @@ async def block(seconds: float) -> None:
 
 @app.task(name="cling", retry=False)
 async def cling() -> None:
+    print("begun")
     for _ in range(int(PATIENCE)):
         try:
             await asyncio.sleep(1)

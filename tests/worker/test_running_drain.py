@@ -17,17 +17,16 @@ def ended(scene: Scene) -> bool:
 
 def test_a_drain_lets_short_tasks_finish_and_gives_long_ones_back(empty_scene: Scene) -> None:
     scene = empty_scene
-    first = scene.start("--slots", "2", "--drain", "2s")
+    first = scene.start("--slots", "2", "--drain", "3s")
     short, long = scene.flag(), scene.flag()
     finishing = [scene.running(scene.enqueue(kind, str(short))) for kind in ("wait.async", "wait.plain")]
     going_on = [scene.running(scene.enqueue(kind, str(long))) for kind in ("wait.async", "wait.plain")]
+    scene.start("--slots", "2")
     began = CLOCK.monotonic()
 
     first.tell(signal.SIGTERM)
-    scene.start("--slots", "2")
-    late = scene.enqueue("add", 1, 2)
-    assert late.result("60s") == 3, "the other one takes it"
     short.touch()
+    assert scene.enqueue("add", 1, 2).result("60s") == 3, "the other one takes it"
 
     assert [job.result("60s") for job in finishing] == ["waited", "waited"]
     assert [job.info().token for job in finishing] == [1, 1]

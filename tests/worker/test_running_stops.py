@@ -47,6 +47,15 @@ def test_a_running_function_is_cancelled_soon(scene: Scene, kind: str) -> None:
     assert job.info().token == 1
 
 
+@pytest.mark.parametrize("scene", ["sqlite", "postgres"], indirect=True)
+def test_an_async_function_that_ignores_its_cancellation_is_cancelled_all_the_same(scene: Scene) -> None:
+    job = scene.running(scene.enqueue("cling"), "begun")
+
+    cancelled_soon(job)
+
+    assert scene.enqueue("add", 1, 2).result("60s") == 3, "another runner is there"
+
+
 @pytest.mark.parametrize("script", ["sleep 60 # {}", "trap '' TERM; sleep 60 & sleep 60 # {}"])
 def test_a_command_is_cancelled_soon_with_all_that_it_started(scene: Scene, script: str) -> None:
     flag = scene.flag()

@@ -14,6 +14,7 @@ import msgspec
 import typer
 import uvloop
 
+from tidewheel.blobs import open_blobs
 from tidewheel.cli.options import Blobs, Database
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
@@ -139,9 +140,10 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
 async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable[[], Awaitable[object]] | None) -> None:
     if first is not None:
         await first()
-    catalogue = [] if plan.app is None else await asyncio.to_thread(describe, plan.app, plan.environment)
+    catalogue = [] if plan.app is None else await describe(plan.app, plan.environment)
     store = await open_store(plan.database)
     try:
+        open_blobs(plan.blobs)  # refuses what names no place, before anything runs
         for entry in catalogue:
             if entry.concurrency is not None:
                 await store.set_limit(f"task:{entry.kind}", entry.concurrency)
@@ -165,7 +167,9 @@ def _resources(given: Sequence[str]) -> dict[str, int]:
 
 def _environment(given: Sequence[str]) -> dict[str, str]:
     """Return the variables to pass on; one that is not set is left out, as a shell does."""
-    pairs = (text.partition("=") for text in given)
+    pairs = [text.partition("=") for text in given]
+    if any(not name or "\0" in name for name, _, _ in pairs):
+        raise Invalid("env", "must be NAME or NAME=value")
     found = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
     return {name: value for name, value in found.items() if value is not None}
 

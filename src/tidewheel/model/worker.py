@@ -81,7 +81,7 @@ def check_worker(spec: WorkerSpec) -> None:
     check_ttl(spec.ttl)
 
 
-def check_ttl(ttl: timedelta) -> None:
+def check_ttl(ttl: timedelta, field: str = "ttl") -> None:
     """Refuse leases too short to be held."""
     if not LEAST_TTL <= ttl <= timedelta(hours=1):
-        raise Invalid("ttl", f"must be between 2 s and 1 h, not {ttl.total_seconds():g} s")
+        raise Invalid(field, f"must be between 2 s and 1 h, not {ttl.total_seconds():g} s")

@@ -9,7 +9,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.resources import RESERVE_AFTER, Offer
-from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl
+from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl, check_worker
 from tidewheel.tasks.definition import COMMAND, HTTP
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.link import Setup
@@ -83,6 +83,7 @@ def _member(
     kinds, slots, offer = serves
     setup = _setup(plan, catalogue, name, slots, offer)
     worker = WorkerSpec(name=name, queues=plan.queues, kinds=kinds, offer=offer, ttl=plan.ttl)
+    check_worker(worker)
     return MemberSpec(module, setup, worker)
 
 
@@ -107,7 +108,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
 
 
 def _check(plan: WorkerPlan) -> None:
-    check_ttl(plan.ttl)
+    check_ttl(plan.ttl, "lease")
     for field, value, least in (
         ("inline", plan.inline, 0),
         ("slots", plan.slots, 0),

@@ -253,8 +253,9 @@ def blames(member: Member) -> bool:
 def ends_of(member: Member, owned: Sequence[Run], rand: float) -> list[Outcome]:
     """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all."""
     if member.overdue is not None:
-        ended = Ended(end=End.TIMEOUT, message=f"{TOO_LONG} and did not stop; its runner was ended")
-        return [outcome_of(run, ended, rand) for run in owned if run.job_id == member.overdue.job_id]
+        late = Ended(end=End.TIMEOUT, message=f"{TOO_LONG} and did not stop; its runner was ended")
+        blamed = [run for run in owned if run.job_id == member.overdue.job_id]
+        return [outcome_of(run, Ended(end=End.STOPPED) if run.cancelling else late, rand) for run in blamed]
     current = member.page.current
     suspects = [run for run in owned if current is not None and run.job_id == current.job_id] or owned
     ended = Ended(end=End.SIGNAL, message=f"its process ended with {exit_words(member.exit_code or 0)}")

@@ -21,21 +21,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_catalogue_comes_from_another_process() -> None:
+async def test_the_catalogue_comes_from_another_process() -> None:
     sys.modules.pop("tests.worker.executors.sample_app", None)
-    kinds = {entry.kind: entry for entry in describe(APP)}
+    kinds = {entry.kind: entry for entry in await describe(APP)}
 
     assert kinds["add"].mode == "process"
     assert "tests.worker.executors.sample_app" not in sys.modules
 
 
-def test_the_app_is_looked_for_in_the_current_directory(here: Path) -> None:
+async def test_the_app_is_looked_for_in_the_current_directory(here: Path) -> None:
     (here / "shop.py").write_text(HEAD + "app = App()\n")
 
-    assert describe("shop:app") == []
+    assert await describe("shop:app") == []
 
 
-def test_an_app_with_very_many_tasks_is_described_whole(here: Path) -> None:
+async def test_an_app_with_very_many_tasks_is_described_whole(here: Path) -> None:
     (here / "many.py").write_text(
         HEAD + "from tidewheel.tasks.definition import TaskDefinition, TaskOptions\n"
         "app = App()\n"
@@ -44,7 +44,7 @@ def test_an_app_with_very_many_tasks_is_described_whole(here: Path) -> None:
         "    app.registry.add(TaskDefinition(kind=kind, function=print, mode='process', options=TaskOptions()))\n"
     )
 
-    assert len(describe("many:app")) == 3000
+    assert len(await describe("many:app")) == 3000
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_app_with_very_many_tasks_is_described_whole(here: Path) -> None:
         ("dying:app", "the process that loads dying:app died"),
     ],
 )
-def test_an_app_that_cannot_be_loaded_gets_one_clear_reason(here: Path, app: str, why: str) -> None:
+async def test_an_app_that_cannot_be_loaded_gets_one_clear_reason(here: Path, app: str, why: str) -> None:
     (here / "shop.py").write_text(HEAD + "app = App()\nnumber = 42\n")
     (here / "broken.py").write_text("1 / 0\n")
     (here / "missing.py").write_text("import not_installed\n")
@@ -73,7 +73,7 @@ def test_an_app_that_cannot_be_loaded_gets_one_clear_reason(here: Path, app: str
     (here / "dying.py").write_text("import os\nos._exit(3)\n")
 
     with pytest.raises(Invalid) as refused:
-        describe(app)
+        await describe(app)
     assert (refused.value.field, refused.value.why) == ("app", why)
 
 
