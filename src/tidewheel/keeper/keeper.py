@@ -28,6 +28,7 @@ class Keeper:
         self._clock = clock
         self._holder = holder
         self._random = random.Random(holder.int)  # noqa: S311 - spreads the nodes, guards nothing
+        self._renew_at: dict[str, float] = {}
 
     async def run(self) -> None:
         """Do all chores until cancelled, and then give the duties up."""
@@ -40,8 +41,20 @@ class Keeper:
 
     async def run_once(self, chore: Chore) -> int | None:
         """Do one piece of a chore if its duty is ours or free; None if another node has it."""
-        duty = await self._store.take_duty(chore.name, self._holder, max(LEASE, 2 * chore.every))
-        return None if duty is None else await chore.run_once()
+        if not await self._holds(chore):
+            return None
+        return await chore.run_once()
+
+    async def _holds(self, chore: Chore) -> bool:
+        """Tell whether the duty is ours; it is renewed only when half of its lease has gone."""
+        now, lease = self._clock.monotonic(), max(LEASE, 2 * chore.every)
+        if now < self._renew_at.get(chore.name, now):
+            return True
+        self._renew_at.pop(chore.name, None)
+        if await self._store.take_duty(chore.name, self._holder, lease) is None:
+            return False
+        self._renew_at[chore.name] = now + lease.total_seconds() / 2
+        return True
 
     async def _repeat(self, chore: Chore) -> None:
         while True:

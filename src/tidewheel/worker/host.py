@@ -32,6 +32,9 @@ from tidewheel.worker.settler import RunKey
 LOOK_EVERY: Final = 0.5
 """Seconds between two looks at who has been paused or kept waiting for long."""
 
+GATHER: Final = 0.001
+"""Seconds in which short runs free some more slots, so that one claim serves them all."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -84,6 +87,7 @@ class Host:
 
     async def room(self) -> None:
         await self._changed.wait()
+        await self._clock.sleep(GATHER)
 
     def accept(self, claimed: Claimed) -> None:
         if claimed.now is not None:

@@ -52,7 +52,7 @@ class Runner:
     def wanted(self) -> ClaimRequest | None:
         ahead = self._pace.ahead()
         room = len(self._idle) + ahead - len(self._waiting)
-        if room < 1 or (self._waiting and room < (len(self._slots) + ahead) // 4):
+        if room < 1 or (self._waiting and room < (len(self._slots) + ahead) // 2):
             self._room.clear()
             return None
         return msgspec.structs.replace(self._request, limit=room)
