@@ -269,8 +269,8 @@ def hog(mebibytes: int) -> int:
 
 
 @app.task(name="small", resources={"cpu": 1})
-def small(seconds: float) -> None:
-    time.sleep(seconds)
+def small(until: str) -> None:
+    spin_until(until)
 
 
 @app.task(name="alone", concurrency=1)

@@ -1,11 +1,13 @@
 """Resources of a host: taken while a run goes on, free at every kind of end, and kept for the large in time."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from tests.worker.running import Scene, until
 from tidewheel.model.states import State
+from tidewheel.sdk.job import Job
 
 pytestmark = pytest.mark.slow
 OPTIONS = ("--slots", "4", "--resource", "cpu=2", "--grace", "1s", "--reserve-after", "1s")
@@ -44,16 +46,43 @@ def test_a_run_that_uses_more_memory_than_it_asked_for_ends_with_that_reason(sce
 
 @both_stores
 def test_small_jobs_do_not_starve_a_large_one(scene: Scene) -> None:
-    """There is always a small one that waits; without a reservation two of them would always run."""
-    small = [scene.enqueue("small", 0.2) for _ in range(4)]
-    scene.running(small[0])
+    """One of the two that run ends when the next is there, the other when that has begun: never is all free at once."""
+    small = [Small(scene) for _ in range(2)]
+    for one in small:
+        scene.running(one.job)
     large = scene.enqueue("all.cpu", 0.0, using={"priority": "low"})
 
     def has_run() -> bool:
-        waiting = [job for job in small if job.info().finished_at is None]
-        small.extend(scene.enqueue("small", 0.2) for _ in range(4 - len(waiting)))
+        running = [one for one in small if one.job.info().state is State.RUNNING]
+        waiting = [one for one in small if one.job.info().state is State.QUEUED]
+        waiting += [Small(scene) for _ in range(2 - len(waiting))]
+        small.extend(one for one in waiting if one not in small)
+        for one in running[:1]:
+            one.flag.touch()
+        if not begins(waiting[0].job):  # though there is room: it is kept
+            for one in running:
+                one.flag.touch()
         return large.info().finished_at is not None
 
-    until(has_run, "the large job to run")
+    until(has_run, "the large job to run", within=30)
     assert large.info().state is State.SUCCEEDED
-    until(lambda: all(job.info().state is State.SUCCEEDED for job in small), "the small ones to run afterwards")
+    for one in small:
+        one.flag.touch()
+    assert {one.job.wait("60s").state for one in small} == {State.SUCCEEDED}
+
+
+class Small:
+    """A job that takes half of the worker until it is told to end."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.flag = scene.flag()
+        self.job = scene.enqueue("small", str(self.flag))
+
+
+def begins(job: Job[Any]) -> bool:
+    """Tell whether a job begins within a time that is long for a worker with room."""
+    try:
+        until(lambda: job.info().last_started_at is not None, "it to begin", within=2)
+    except AssertionError:
+        return False
+    return True
