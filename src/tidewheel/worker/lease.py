@@ -7,7 +7,8 @@ from tidewheel.model.liveness import holder_deadline
 
 BEATS_IN_TTL: Final = 6
 FENCE_SHARE: Final = 0.1
-"""How much of the lease is kept for ending everything in order, before the kernel does it without."""
+LEAST_FENCE: Final = 0.5
+"""How much of the lease, and how many seconds at least, are kept for ending all runs in order, before the kernel does."""
 
 
 class Lease:
@@ -25,7 +26,7 @@ class Lease:
     @property
     def fence_at(self) -> float:
         """When to end all runs by ourselves, if no beat was answered by then."""
-        return self.until - FENCE_SHARE * self._ttl.total_seconds()
+        return self.until - max(FENCE_SHARE * self._ttl.total_seconds(), LEAST_FENCE)
 
     def renew(self, sent_at: float, now: float) -> bool:
         """Take an answer to a beat that was sent then; one that comes after the lease has passed is worth nothing."""

@@ -26,6 +26,9 @@ Work: TypeAlias = Callable[[Connection], Awaitable[T]]
 SQL: Final = load("tidewheel.store.postgres")
 
 _TRIES = 8
+START_PATIENCE: Final = 20.0
+START_PAUSE: Final = 0.2
+"""Seconds for which a server that is starting is waited for, and between two looks at it."""
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds until a server that does not answer counts as unreachable."""
 
@@ -154,6 +157,21 @@ async def _keep_as_is(_: object) -> None:
     """Leave a connection as it is when it goes back: nothing here ever sets session state."""
 
 
+async def _first_connection(pool: "asyncpg.Pool[Any]") -> None:
+    """See that the server answers; one that is starting, perhaps after a crash, is waited for."""
+    clock = SystemClock()
+    latest = clock.monotonic() + START_PATIENCE
+    while True:
+        try:
+            await pool.release(await pool.acquire())
+        except asyncpg.CannotConnectNowError:
+            if clock.monotonic() > latest:
+                raise
+            await clock.sleep(START_PAUSE)
+        else:
+            return
+
+
 async def connect(url: str, *, pool_size: int, clock: Clock | None = None) -> Database:
     """Open a pool."""
     try:
@@ -161,7 +179,7 @@ async def connect(url: str, *, pool_size: int, clock: Clock | None = None) -> Da
         pool = await asyncpg.create_pool(
             url, min_size=0, max_size=pool_size, reset=_keep_as_is, timeout=CONNECT_TIMEOUT
         )
-        await pool.release(await pool.acquire())
+        await _first_connection(pool)
     except (asyncpg.ClientConfigurationError, ValueError) as error:
         raise Invalid("database", str(error)) from error
     except LOST as error:
