@@ -8,7 +8,7 @@ from tidewheel.model.liveness import holder_deadline
 BEATS_IN_TTL: Final = 6
 FENCE_SHARE: Final = 0.1
 LEAST_FENCE: Final = 0.5
-"""How much of the lease, and how many seconds at least, are kept for ending all runs in order, before the kernel does."""
+"""How much of the lease, and how many seconds at least, are kept for ending all runs before the kernel does."""
 
 
 class Lease:
