@@ -232,11 +232,6 @@ async def cling() -> None:
             print("never")
 
 
-@app.task(name="crash", retry=SOON)
-def crash() -> None:
-    os.kill(os.getpid(), 11)
-
-
 # Sharing
 
 
@@ -293,9 +288,3 @@ def low_requeue(until: str) -> tuple[float, float]:
 @app.task(name="urgent", priority="high")
 def urgent(until: str) -> tuple[float, float]:
     return stay(until)
-
-
-@app.task(name="nap")
-def nap(seconds: float) -> float:
-    time.sleep(seconds)
-    return seconds

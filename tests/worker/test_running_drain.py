@@ -45,7 +45,8 @@ def test_a_second_signal_hurries(empty_scene: Scene) -> None:
     jobs = [scene.running(scene.enqueue(kind, str(scene.flag()))) for kind in ("wait.async", "wait.plain")]
 
     worker.tell(signal.SIGTERM)
-    until(lambda: [job.info().state for job in jobs] == [State.RUNNING] * 2, "both to go on")
+    until(lambda: "have 600 s to end" in worker.said, "the first signal to be heard")
+    assert [job.info().state for job in jobs] == [State.RUNNING] * 2
     worker.tell(signal.SIGTERM)
 
     assert worker.gone() == 0, worker.said

@@ -1,10 +1,11 @@
 """Limits, chains and groups, and dependencies, through several workers."""
 
 from itertools import pairwise
+from uuid import UUID
 
 import pytest
 
-from tests.worker.running import Scene
+from tests.worker.running import Scene, until
 from tidewheel import chain, group
 from tidewheel.model.states import State
 from tidewheel.sdk.task import Task
@@ -22,12 +23,19 @@ def task(scene: Scene, kind: str) -> Task[..., object]:
 def test_a_task_with_a_limit_of_one_never_overlaps_across_workers(scene: Scene) -> None:
     if len(scene.workers) < 2:
         scene.start(*OPTIONS, "--no-keeper")
+    used: set[UUID | None] = set()
+
+    def both_work() -> bool:
+        jobs = [scene.enqueue("add", 1, 1) for _ in range(4)]
+        used.update(job.wait("60s").last_worker for job in jobs)
+        return len(used) == 2
+
+    until(both_work, "both workers to take jobs")
     jobs = [scene.enqueue("alone", 0.02) for _ in range(12)]
 
     spans = sorted(job.result("60s") for job in jobs)
 
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
-    assert len({job.info().last_worker for job in jobs}) > 0
 
 
 def test_results_are_passed_on_through_a_chain_with_a_group(scene: Scene) -> None:

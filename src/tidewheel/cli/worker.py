@@ -122,13 +122,16 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
     """Listen to signals from the very beginning: drain at the first, hurry at the second, end all at the third."""
     supervising: list[Supervisor] = []
     working = asyncio.ensure_future(_work(plan, supervising, first))
-    steps = iter((lambda: supervising[0].drain(drain), lambda: supervising[0].drain(0)))
+    steps = iter((drain, 0.0))
 
     def heard() -> None:
         if not supervising:
             working.cancel()
+        elif (seconds := next(steps, None)) is not None:
+            typer.echo(f"takes no more jobs; those that run have {seconds:g} s to end")
+            supervising[0].drain(seconds)
         else:
-            next(steps, supervising[0].kill)()
+            supervising[0].kill()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, heard)
