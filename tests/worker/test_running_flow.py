@@ -26,7 +26,7 @@ def test_a_task_with_a_limit_of_one_never_overlaps_across_workers(scene: Scene) 
     used: set[UUID | None] = set()
 
     def both_work() -> bool:
-        jobs = [scene.enqueue("add", 1, 1) for _ in range(4)]
+        jobs = [scene.enqueue("add", 1, 1) for _ in range(40)]  # more than one of them takes at a time
         used.update(job.wait("60s").last_worker for job in jobs)
         return len(used) == 2
 
