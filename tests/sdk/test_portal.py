@@ -123,7 +123,10 @@ def test_a_call_that_would_wait_for_itself_is_refused(app: App) -> None:
 
 
 def test_ctrl_c_ends_a_wait(tmp_path: Path) -> None:
+    # A shell lets what it starts in the background ignore Ctrl-C, and so would whatever runs there.
     program = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 async def wait():
     print("waiting", flush=True)
     await job.aresult()
