@@ -18,6 +18,8 @@ from tidewheel.errors import Conflict
 
 T = TypeVar("T")
 
+LOOK_EVERY: Final = 0.5
+"""Seconds after which a wait is begun anew: a signal that comes just before a wait is noticed only at its end."""
 CLOSE_WITHIN: Final = 10.0
 """Seconds that the end of the process waits for stores to close; what was committed is safe without."""
 
@@ -57,7 +59,11 @@ class Portal:
             raise Conflict(why)
         waiting = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
-            return waiting.result()
+            while True:
+                with suppress(TimeoutError):
+                    return waiting.result(LOOK_EVERY)
+                if waiting.done():
+                    return waiting.result()
         except BaseException:
             waiting.cancel()  # Ctrl-C ends the wait, and with it the work
             raise
