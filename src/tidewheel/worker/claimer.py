@@ -16,9 +16,7 @@ from tidewheel.worker.page import Page
 from tidewheel.worker.settler import RunKey
 
 POLL: Final = 1.0
-"""Seconds between looks while hints cannot be relied on."""
-POLL_WITH_HINTS: Final = 5.0
-"""Seconds between looks while they can."""
+"""Seconds between looks at the most: no hint is given of what becomes due later than that, and hints may be lost."""
 RECONCILE_EVERY: Final = 5.0
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
@@ -94,7 +92,7 @@ class Claimer:
         if claimed.runs:
             self._taker.accept(claimed)
         if len(claimed.runs) < request.limit:
-            await bell.wait(_pause(claimed, bell))
+            await bell.wait(_pause(claimed))
 
     async def _wait_for_room(self) -> None:
         try:
@@ -118,12 +116,11 @@ class Claimer:
         self._taker.disown((held & self._taker.held()) - owned.keys())
 
 
-def _pause(claimed: Claimed, bell: Bell) -> float:
+def _pause(claimed: Claimed) -> float:
     """Return how long to sleep if nobody rings."""
-    longest = POLL_WITH_HINTS if bell.healthy else POLL
     if claimed.next_due is None or claimed.now is None:
-        return longest
-    return min(longest, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
+        return POLL
+    return min(POLL, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
 
 
 def _in_order(runs: list[Run]) -> list[Run]:
