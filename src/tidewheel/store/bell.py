@@ -1,8 +1,13 @@
 """The bell that a store rings when it may be worth while to look again; a hint, never a promise."""
 
 import asyncio
+from datetime import timedelta
+from typing import Final
 
 from tidewheel.clock import Clock
+
+SOON: Final = timedelta(seconds=1)
+"""A bell rings for what becomes due within this time; for the rest its owner must look, this often at least."""
 
 
 class Bell:

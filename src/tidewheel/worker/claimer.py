@@ -10,13 +10,13 @@ from tidewheel.clock import Clock
 from tidewheel.errors import Unavailable
 from tidewheel.model.job import Claimed, Run
 from tidewheel.store.base import ClaimRequest, RunStore
-from tidewheel.store.bell import Bell
+from tidewheel.store.bell import SOON, Bell
 from tidewheel.store.telling import HintStore
 from tidewheel.worker.page import Page
 from tidewheel.worker.settler import RunKey
 
-POLL: Final = 1.0
-"""Seconds between looks at the most: no hint is given of what becomes due later than that, and hints may be lost."""
+POLL: Final = SOON.total_seconds()
+"""Seconds between looks at the most: no bell rings for what becomes due later than that, and rings may be lost."""
 RECONCILE_EVERY: Final = 5.0
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0

@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
 from typing import Any, Final
 
 from tidewheel.clock import Clock
@@ -13,8 +12,6 @@ from tidewheel.store.bell import Bell
 from tidewheel.store.postgres.connection import CONNECT_TIMEOUT, LOST, SQL, Dial, RawConnection
 
 CHANNEL: Final = "tidewheel"
-SOON: Final = timedelta(seconds=1)
-"""What becomes due within this time is worth a hint; for the rest claimers look in time."""
 PAUSE: Final = 0.005
 """Seconds between two notifications of a process at least."""
 AFTER_AN_ERROR: Final = 1.0

@@ -10,9 +10,9 @@ from tidewheel.errors import Invalid
 from tidewheel.model.ids import time_of
 from tidewheel.model.outcome import GIVEN_BACK, REPORTABLE, Outcome, Verdict, flaws_of, recognise, unstorable
 from tidewheel.model.states import Cause, State
+from tidewheel.store.bell import SOON
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish_runs, locked_run
-from tidewheel.store.postgres.hints import SOON
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.records import usage_text
 

@@ -11,10 +11,10 @@ from tidewheel.errors import AlreadyActive, Invalid, KeyReused
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_all
+from tidewheel.store.bell import SOON
 from tidewheel.store.joining import Inside
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
-from tidewheel.store.postgres.hints import SOON
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
 from tidewheel.store.postgres.parts import Part, id_maker
 from tidewheel.store.postgres.relating import NewJob, relate, store

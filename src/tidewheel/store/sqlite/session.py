@@ -9,12 +9,12 @@ from tidewheel.clock import Clock
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.order import Turns
 from tidewheel.model.priority import Priority
+from tidewheel.store.bell import SOON
 from tidewheel.store.sqlite.connection import SQL, rows, value
 from tidewheel.store.sqlite.lanes import NEVER, Lanes
-from tidewheel.store.sqlite.values import micros
+from tidewheel.store.sqlite.values import micros, span
 
-SOON: Final = 1_000_000
-"""What becomes due within this many microseconds is worth a hint; for the rest claimers look in time."""
+_SOON: Final = span(SOON)
 
 
 class Session:
@@ -54,7 +54,7 @@ class Session:
 
     def take_hint(self) -> bool:
         """Tell whether listeners should hear of what happened since the last time."""
-        hint = self._stirred or self.lanes.soonest <= self.now + SOON
+        hint = self._stirred or self.lanes.soonest <= self.now + _SOON
         self._stirred, self.lanes.soonest = False, NEVER
         return hint
 
