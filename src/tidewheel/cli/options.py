@@ -1,8 +1,11 @@
 """Options that several commands share."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+
+from tidewheel.errors import Invalid
 
 Database = Annotated[
     str,
@@ -20,3 +23,14 @@ Blobs = Annotated[
         "By default a folder beside the SQLite file, or in the current directory.",
     ),
 ]
+
+
+def parse_labels(given: Sequence[str]) -> dict[str, str]:
+    """Return the labels that texts such as `zone=a` stand for."""
+    labels = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise Invalid("label", f"must be name=value, not {text[:40]!r}")
+        labels[name] = value
+    return labels

@@ -8,7 +8,7 @@ import msgspec
 import typer
 import uvloop
 
-from tidewheel.cli.options import Database
+from tidewheel.cli.options import Database, parse_labels
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Job, JobSpec, Options
@@ -63,7 +63,7 @@ def submit(
         args={"argv": argv},
         queue=queue,
         priority=parse_priority(priority),
-        labels=dict(_pair(text) for text in label),
+        labels=parse_labels(label),
         options=options,
         run_at=None if at is None else _instant(at),
         delay=None if after is None else parse_duration(after, "in"),
@@ -111,13 +111,6 @@ def _exit_code(job: Job) -> int:
     typer.echo(f"tide: job {job.id} is {job.state}{reason}", err=True)
     code = None if job.error is None else job.error.exit_code
     return code if code is not None and 0 < code < 256 else FAILED  # noqa: PLR2004 - what a process can say
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise Invalid("label", f"must be name=value, not {text[:40]!r}")
-    return name, value
 
 
 def _instant(text: str) -> datetime:

@@ -15,7 +15,7 @@ import typer
 import uvloop
 
 from tidewheel.blobs import open_blobs
-from tidewheel.cli.options import Blobs, Database
+from tidewheel.cli.options import Blobs, Database, parse_labels
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.resources import Offer, parse_resources
@@ -88,7 +88,7 @@ def worker(
         concurrency=concurrency,
         keeper=keeper,
         environment=_environment(env),
-        offer=Offer(resources=_resources(resource), labels=_labels(label)),
+        offer=Offer(resources=_resources(resource), labels=parse_labels(label)),
         ttl=parse_duration(lease, "lease"),
         grace=parse_duration(grace, "grace"),
         longest_pause=parse_duration(longest_pause, "longest-pause"),
@@ -175,13 +175,3 @@ def _environment(given: Sequence[str]) -> dict[str, str]:
         raise Invalid("env", "must be NAME or NAME=value")
     found = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _labels(given: Sequence[str]) -> dict[str, str]:
-    labels = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise Invalid("label", f"must be name=value, not {text[:40]!r}")
-        labels[name] = value
-    return labels

@@ -8,8 +8,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_json
-
-MAX_CHECKPOINT_BYTES = 64 * 1024
+from tidewheel.model.note import MAX_CHECKPOINT
 
 
 class Reporter(Protocol):
@@ -68,5 +67,5 @@ class Context:
 
     def checkpoint(self, data: Any) -> None:
         """Keep data (JSON) that the next attempt finds in `saved`, should this one fail or be lost."""
-        self._saved = check_json("checkpoint", data, max_bytes=MAX_CHECKPOINT_BYTES)
+        self._saved = check_json("checkpoint", data, max_bytes=MAX_CHECKPOINT)
         self._reporter.checkpoint(self._saved)

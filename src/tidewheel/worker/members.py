@@ -1,7 +1,6 @@
 """The children of a supervisor as processes: started, watched, spoken to, and gone with all that they started."""
 
 import asyncio
-import ctypes
 import logging
 import os
 import signal
@@ -19,11 +18,11 @@ from tidewheel.clock import Clock
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.worker.link import Link, Message, Ready, Setup
 from tidewheel.worker.page import Current, Page
+from tidewheel.worker.sandbox.kernel import PR_SET_CHILD_SUBREAPER, prctl
 
 GONE_WITHIN: Final = 5.0
 """Seconds after which a process that was killed and is not gone is reported."""
 LOOK_EVERY: Final = 0.005
-_PR_SET_CHILD_SUBREAPER: Final = 36
 
 _log = logging.getLogger(__name__)
 
@@ -138,10 +137,7 @@ class Member:
 
 def become_reaper() -> None:
     """Have the kernel hand this process the children of its dead descendants."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
-        number = ctypes.get_errno()
-        raise OSError(number, f"prctl: {os.strerror(number)}")
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 async def strays_gone(members: Iterable[Member], clock: Clock) -> None:
