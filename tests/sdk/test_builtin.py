@@ -38,6 +38,13 @@ async def test_the_async_face_does_the_same(app: App) -> None:
     assert (await (await app.ahttp("GET", "http://example.com")).ainfo()).args["method"] == "GET"
 
 
+def test_a_command_may_say_how_its_exit_codes_are_read_and_be_an_artifact(app: App) -> None:
+    digest = "ab" * 32
+    job = app.command([], artifact=digest, fatal_exit_codes={3}, ok_exit_codes=range(2))
+
+    assert job.info().args == {"artifact": digest, "fatal_exit_codes": [3], "ok_exit_codes": [0, 1]}
+
+
 @pytest.mark.parametrize(
     ("argv", "options", "field"),
     [

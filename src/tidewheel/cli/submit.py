@@ -16,6 +16,7 @@ from tidewheel.model.log import LogLine
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import Store
+from tidewheel.tasks.builtin import CommandCall, check_command
 from tidewheel.tasks.definition import COMMAND
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.wiring import DEFAULT_URL, open_store
@@ -60,7 +61,7 @@ def submit(
     options = msgspec.structs.replace(options, retry=msgspec.structs.replace(options.retry, max_attempts=attempts))
     spec = JobSpec(
         kind=COMMAND,
-        args={"argv": argv},
+        args=msgspec.to_builtins(check_command(CommandCall(argv=argv))),
         queue=queue,
         priority=parse_priority(priority),
         labels=parse_labels(label),

@@ -24,7 +24,11 @@ class CommandOptions(JobOptions, total=False):
     stdin: str
     cwd: str
     artifact: str
-    """An uploaded file that is there when the command starts."""
+    """The SHA-256 of an uploaded file, which is the program if argv is empty or names it as `{artifact}`."""
+    fatal_exit_codes: Iterable[int]
+    """Exit codes after which another attempt cannot help; 75 always asks for one."""
+    ok_exit_codes: Iterable[int]
+    """Exit codes that are a success; 0 alone if it is not given."""
 
 
 class HttpOptions(JobOptions, total=False):
@@ -66,7 +70,9 @@ def command(desk: Desk, argv: Sequence[str], options: CommandOptions) -> Request
     if isinstance(argv, str):
         raise Invalid("argv", 'must be a list such as ["echo", "hello"]: there is no shell to split a text')
     own, wishes = _split(options)
-    return _request(desk, COMMAND, check_command(_checked("command", {"argv": list(argv), **own}, CommandCall)), wishes)
+    codes = _lists(own, "fatal_exit_codes", "ok_exit_codes")
+    fields = {"argv": list(argv), **codes, **own}
+    return _request(desk, COMMAND, check_command(_checked("command", fields, CommandCall)), wishes)
 
 
 def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
@@ -75,12 +81,17 @@ def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
     fields: dict[str, Any] = {
         "method": method.upper(),
         "url": url,
-        **{name: list(own.pop(name)) for name in ("ok_statuses", "fatal_statuses") if name in own},
+        **_lists(own, "ok_statuses", "fatal_statuses"),
         **_body(own),
     }
     if "answer_within" in own:
         fields["timeout"] = parse_duration(own.pop("answer_within"), "answer_within").total_seconds()
     return _request(desk, HTTP, check_http(_checked("http", fields | own, HttpCall)), wishes)
+
+
+def _lists(own: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Take out what may be any iterable."""
+    return {name: list(own.pop(name)) for name in names if name in own}
 
 
 def _body(own: dict[str, Any]) -> dict[str, Any]:

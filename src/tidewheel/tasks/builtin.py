@@ -1,7 +1,7 @@
 """The arguments of the built-in kinds: any executable, and an HTTP call."""
 
 import re
-from typing import Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -11,18 +11,28 @@ from tidewheel.errors import Invalid
 DEFAULT_ANSWER: Final = 30.0
 MAX_ANSWER: Final = 24 * 3600.0
 MAX_HEADERS: Final = 100
+ARTIFACT: Final = "{artifact}"
+"""Stands in argv for the path of the artifact."""
+_ExitCode = Annotated[int, msgspec.Meta(ge=0, le=255)]
+_place_of = re.compile(r"(.*?)(?: - at `\$\.?(.*?)`)?").fullmatch
+_unknown_field = re.compile(r"Object contains unknown field `(.*)`.*").fullmatch
 _HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 
 
 class CommandCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What a `command` job runs."""
+    """What a `command` job runs, and how to read its end."""
 
-    argv: tuple[str, ...]
+    argv: list[str] = []
+    """The program and its arguments, never a text for a shell."""
     env: dict[str, str] = {}
-    stdin: str | None = None
+    stdin: str = ""
     cwd: str | None = None
-    artifact: str | None = None
-    """An uploaded file that is there when the command starts."""
+    """Where it runs; its scratch directory unless said otherwise."""
+    artifact: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """The SHA-256 of an uploaded file, which is the program if argv is empty or names it as `{artifact}`."""
+    fatal_exit_codes: tuple[_ExitCode, ...] = ()
+    """Codes after which another attempt cannot help."""
+    ok_exit_codes: tuple[_ExitCode, ...] = (0,)
 
 
 class HttpCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -43,16 +53,41 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     follow_redirects: bool = False
 
 
+def parse_command(args: str) -> CommandCall:
+    """Return the command that a job's arguments ask for, or raise Invalid with the field and the reason."""
+    try:
+        return check_command(msgspec.json.decode(args, type=CommandCall))
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+
+
 def check_command(call: CommandCall) -> CommandCall:
     """Refuse commands that cannot be started anywhere."""
-    if not call.argv or not call.argv[0]:
-        raise Invalid("argv", "must name an executable")
-    texts = (*call.argv, *call.env, *call.env.values(), call.cwd or "")
-    if any("\0" in text for text in texts):
-        raise Invalid("argv", "a command, its environment and its folder must not contain the NUL character")
-    if any(not name or "=" in name for name in call.env):
-        raise Invalid("env", "the name of a variable must not be empty or contain '='")
+    if not call.argv and call.artifact is None:
+        raise Invalid("argv", "must name a program")
+    if call.argv and not call.argv[0]:
+        raise Invalid("argv", "must begin with the name of a program, not with nothing")
+    if ARTIFACT in call.argv and call.artifact is None:
+        raise Invalid("argv", f"names {ARTIFACT}, and there is no artifact")
+    _refuse_nul("argv", call.argv)
+    _refuse_nul("cwd", [call.cwd or ""])
+    _refuse_nul("env", [*call.env, *call.env.values()])
+    if bad := [name for name in call.env if not name or "=" in name]:
+        raise Invalid("env", f"{bad[0]!r} cannot be the name of a variable")
     return call
+
+
+def _refuse_nul(field: str, texts: list[str]) -> None:
+    if any("\0" in text for text in texts):
+        raise Invalid(field, "must not contain the NUL character")
+
+
+def _invalid(message: str) -> Invalid:
+    if found := _unknown_field(message):
+        return Invalid(found[1], "is no field of a command")
+    found = _place_of(message)
+    assert found is not None
+    return Invalid(found[2] or "args", found[1])
 
 
 def check_http(call: HttpCall) -> HttpCall:

@@ -14,11 +14,11 @@ from tidewheel.clock import Clock
 from tidewheel.errors import Invalid, TideError
 from tidewheel.model.checks import clean_text
 from tidewheel.model.outcome import Usage
+from tidewheel.tasks.builtin import ARTIFACT, CommandCall, parse_command
 from tidewheel.tasks.definition import Isolation
 from tidewheel.worker.execution import End, Ended, Execution, Order, Sink
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.cells import Cell
-from tidewheel.worker.executors.command_args import ARTIFACT, CommandArgs, parse_command
 from tidewheel.worker.executors.idle import Idle
 from tidewheel.worker.executors.launching import LauncherKeeper, LauncherOptions
 from tidewheel.worker.executors.output import Output
@@ -100,7 +100,7 @@ class CommandExecutor:
         else:
             cell.retire()
 
-    async def _program(self, command: CommandArgs, order: Order, directory: str) -> Program:
+    async def _program(self, command: CommandCall, order: Order, directory: str) -> Program:
         argv = command.argv
         if command.artifact is not None:
             artifact = await self._fetch(command.artifact, directory)
@@ -128,7 +128,7 @@ class CommandExecutor:
 class Command(Underway):
     """One command under way."""
 
-    def __init__(self, command: CommandArgs, order: Order, cell: Cell, watch: Watch) -> None:
+    def __init__(self, command: CommandCall, order: Order, cell: Cell, watch: Watch) -> None:
         super().__init__(order, cell)
         self._command = command
         self._cell = cell
