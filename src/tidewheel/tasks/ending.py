@@ -120,6 +120,22 @@ def _shortened(detail: str | None) -> str | None:
     return detail if detail is None or len(detail) <= MAX_DETAIL else "…" + detail[1 - MAX_DETAIL :]
 
 
+def given_back(run: Run) -> Outcome:
+    """Return what to report of a run that is to run elsewhere, or later."""
+    return Outcome(run.job_id, run.token, Cause.RELEASED)
+
+
+def refused(run: Run, now: float, *, known: bool) -> Outcome | None:
+    """Return the end of a run that must not start any more; `now` is the store's time, in seconds since the epoch."""
+    if run.cancelling:
+        return Outcome(run.job_id, run.token, Cause.STOPPED)
+    if run.start_by is not None and run.start_by.timestamp() < now:
+        return Outcome(run.job_id, run.token, Cause.EXPIRED)
+    if not known:
+        return outcome_of(run, Ended(end=End.FATAL, message=f"no task {run.kind!r} is known here"), 0.0)
+    return None
+
+
 # What a task raised
 
 

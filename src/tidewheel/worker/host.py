@@ -15,19 +15,18 @@ from tidewheel.model.job import Claimed, Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
-from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
-from tidewheel.tasks.ending import End, Ended, options_of, outcome_of
+from tidewheel.tasks.ending import End, Ended, given_back, options_of, outcome_of, refused
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.capacity import free_of
 from tidewheel.worker.child import Workshop
 from tidewheel.worker.execution import Executor, Order
-from tidewheel.worker.executors.inline import as_instant
 from tidewheel.worker.live import LiveRun
 from tidewheel.worker.preempt import next_to_resume, victim
 from tidewheel.worker.reports import Report
 from tidewheel.worker.reserving import Reservation
 from tidewheel.worker.settler import RunKey
+from tidewheel.worker.store_time import StoreTime
 
 LOOK_EVERY: Final = 0.5
 """Seconds between two looks at who has been paused or kept waiting for long."""
@@ -66,7 +65,7 @@ class Host:
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._changed = asyncio.Event()
         self._wake: Callable[[], None] = self._changed.set
-        self._ahead_of_us = 0.0
+        self._time = StoreTime(workshop.clock)
 
     # What a Taker does
 
@@ -90,8 +89,7 @@ class Host:
         await self._clock.sleep(GATHER)
 
     def accept(self, claimed: Claimed) -> None:
-        if claimed.now is not None:
-            self._ahead_of_us = claimed.now.timestamp() - self._clock.monotonic()
+        self._time.learn(claimed)
         for run in claimed.runs:
             self._reservation.taken(run.needs)
             if self._running >= self._slots:
@@ -149,13 +147,13 @@ class Host:
 
     async def _serve(self, live: LiveRun) -> None:
         run = live.run
-        began = self._clock.monotonic() + self._ahead_of_us
+        now = self._time.seconds(self._clock.monotonic())
         try:
-            outcome = self._refuse(run, began) or await self._carry_out(live)
+            outcome = refused(run, now, known=run.kind in self._tasks) or await self._carry_out(live)
             if live.disowned:
                 return
             await live.report.close()
-            self._workshop.settler.add(_released(run) if live.released else outcome)
+            self._workshop.settler.add(given_back(run) if live.released else outcome)
         except Exception as error:  # noqa: BLE001 - one run must not end the others
             _log.exception("job %s could not be run", run.job_id)
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
@@ -169,14 +167,14 @@ class Host:
             order = await self._order(run, task.entry)
         except TideError as error:
             return self._judge(live, Ended(end=End.ERROR, message=str(error)))
-        started_at = as_instant(self._clock.monotonic() + self._ahead_of_us)
+        started_at = self._time.instant(self._clock.monotonic())
         execution = await task.executor.start(order, live.report)
         try:
             live.started(execution, options_of(run.options).timeout.total_seconds(), self._grace)
             ended = await execution.wait()
             live.ended()
             if live.disowned or live.released:
-                return _released(run)
+                return given_back(run)
             return await self._finish(live, ended, started_at)
         finally:
             execution.close()
@@ -212,17 +210,6 @@ class Host:
             cpu=run.needs.resources.get("cpu"),
         )
 
-    def _refuse(self, run: Run, now: float) -> Outcome | None:
-        """Return the end of a run that must not start any more."""
-        if run.cancelling:
-            return Outcome(run.job_id, run.token, Cause.STOPPED)
-        if run.start_by is not None and run.start_by.timestamp() < now:
-            return Outcome(run.job_id, run.token, Cause.EXPIRED)
-        if run.kind not in self._tasks:
-            ended = Ended(end=End.FATAL, message=f"no task {run.kind!r} is known here")
-            return outcome_of(run, ended, 0.0)
-        return None
-
     # Slots and resources
 
     @property
@@ -254,7 +241,3 @@ class Host:
             paused.resume(self._grace)
         self._changed.set()
         self._wake()
-
-
-def _released(run: Run) -> Outcome:
-    return Outcome(run.job_id, run.token, Cause.RELEASED)

@@ -8,13 +8,14 @@ from typing import Final
 import msgspec
 
 from tidewheel.model.job import Claimed, Run
-from tidewheel.model.outcome import Failure, Outcome
+from tidewheel.model.outcome import Outcome
 from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
-from tidewheel.tasks.ending import End, options_of
-from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools, as_instant
+from tidewheel.tasks.ending import End, given_back, options_of, refused
+from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools
 from tidewheel.worker.settler import RunKey
 from tidewheel.worker.slots import Pace, Slot, Waiting
+from tidewheel.worker.store_time import StoreTime
 
 STRETCH: Final = 0.004
 """Seconds after which a slot that never had to wait lets the rest of the process have the loop."""
@@ -42,7 +43,7 @@ class Runner:
         self._waiting = Waiting()
         self._pace = Pace(slots)
         self._room = asyncio.Event()
-        self._ahead_of_us = 0.0
+        self._time = StoreTime(tools.clock)
 
     # What a Taker does
 
@@ -61,8 +62,7 @@ class Runner:
         await self._room.wait()
 
     def accept(self, claimed: Claimed) -> None:
-        if claimed.now is not None:
-            self._ahead_of_us = claimed.now.timestamp() - self._clock.monotonic()
+        self._time.learn(claimed)
         self._waiting.add(claimed.runs)
         self._wake_one()
 
@@ -92,7 +92,7 @@ class Runner:
     def release_waiting(self) -> None:
         """Give back what was not started."""
         for run in self._waiting.take_out(lambda _: True):
-            self._tools.settler.add(Outcome(run.job_id, run.token, Cause.RELEASED))
+            self._tools.settler.add(given_back(run))
 
     def release_running(self) -> None:
         """Cancel what still runs, and give it back."""
@@ -152,26 +152,14 @@ class Runner:
 
     async def _serve_one(self, slot: Slot, run: Run, now: float) -> None:
         task = self._tasks.get(run.kind)
-        refused = self._refuse(run, task, now)
-        if task is None or refused is not None:
-            self._tools.settler.add(refused or Outcome(run.job_id, run.token, Cause.RELEASED))
+        end = refused(run, self._time.seconds(now), known=task is not None)
+        if task is None or end is not None:
+            self._tools.settler.add(end or given_back(run))
             return
         slot.begin(run, now + options_of(run.options).timeout.total_seconds())
-        store_time = now + self._ahead_of_us
-        late = store_time - run.claimed_at.timestamp() > LATE_START
-        await self._executor.serve(slot, run, task, as_instant(store_time) if late else None)
+        late = self._time.seconds(now) - run.claimed_at.timestamp() > LATE_START
+        await self._executor.serve(slot, run, task, self._time.instant(now) if late else None)
         self._pace.note(self._clock.monotonic() - now, suspended=slot.has_suspended)
-
-    def _refuse(self, run: Run, task: InlineTask | None, now: float) -> Outcome | None:
-        """Return the end of a run that must not start any more."""
-        if run.cancelling:
-            return Outcome(run.job_id, run.token, Cause.STOPPED)
-        if run.start_by is not None and run.start_by.timestamp() < now + self._ahead_of_us:
-            return Outcome(run.job_id, run.token, Cause.EXPIRED)
-        if task is None:
-            error = Failure(reason="fatal", message=f"no task {run.kind!r} is known here")
-            return Outcome(run.job_id, run.token, Cause.GAVE_UP, error=error)
-        return None
 
     def _serving(self, keys: set[RunKey]) -> list[Slot]:
         return [slot for slot in self._slots if slot.run is not None and (slot.run.job_id, slot.run.token) in keys]

@@ -5,7 +5,7 @@ import contextvars
 import random
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -15,11 +15,10 @@ from tidewheel.errors import Invalid
 from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
-from tidewheel.model.states import Cause
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import TaskDefinition
-from tidewheel.tasks.ending import TOO_LONG, End, Ended, ended_by, outcome_of
+from tidewheel.tasks.ending import TOO_LONG, End, Ended, ended_by, given_back, outcome_of
 from tidewheel.worker.handover import Handover
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Report, Reports
@@ -80,7 +79,7 @@ class InlineExecutor:
             if report.spoke:
                 await report.close()
             if slot.released:
-                self._tools.settler.add(Outcome(run.job_id, run.token, Cause.RELEASED))
+                self._tools.settler.add(given_back(run))
             elif not slot.disowned:
                 self._tools.settler.add(await self._outcome(run, ended, started_at))
         finally:
@@ -110,7 +109,7 @@ class InlineExecutor:
             token=run.token,
             epoch=self._tools.epoch,
             attempt=run.failures + run.losses + 1,
-            saved=await self._tools.handover.saved(run) if run.token > 1 else None,
+            saved=await self._tools.handover.saved(run),
             reporter=report,
         )
 
@@ -123,8 +122,3 @@ class InlineExecutor:
         except Invalid as error:
             return outcome_of(run, Ended(end=End.FATAL, message=str(error)), 0.0, started_at)
         return msgspec.structs.replace(outcome, result=result, result_location=location)
-
-
-def as_instant(seconds: float) -> datetime:
-    """Return the instant that seconds since the epoch stand for."""
-    return datetime.fromtimestamp(seconds, UTC)
