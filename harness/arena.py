@@ -13,7 +13,7 @@ from uuid import UUID
 from harness.checker import History, Violation, check
 from harness.checker.records import Witness
 from harness.client import Client
-from harness.cluster import LEASE, Cluster, WorkerProcess, worker_command
+from harness.cluster import GRACE, LEASE, Cluster, WorkerProcess, worker_command
 from harness.journal import Journal, recorded
 from harness.kinds import spec_of
 from harness.postgres import DURABLE, PostgresServer
@@ -31,6 +31,9 @@ Commander = Callable[[str], list[str]]
 
 PATIENCE: Final = 45.0
 """Seconds that anything may take on a slow machine before it counts as not happening."""
+SILENCE: Final = GRACE + 1.0
+"""Seconds from the answer to a cancellation to the last sign of life: the word must reach the worker, and the grace
+begins then."""
 
 
 _MEMORY: Final = Path("/dev/shm")
@@ -182,7 +185,7 @@ class Arena:
         offset = self._began.against(Offset.now())
         finals = await read_all(self.store, offset)
         self.journal.add(*finals)
-        return History(recorded(self.folder), deadline=deadline, clock_error=offset.error)
+        return History(recorded(self.folder), deadline=deadline, grace=SILENCE, clock_error=offset.error)
 
     async def _quiesce(self, patience: float) -> None:
         """Wait until all jobs have ended, or until patience does: the checker will then say which are stuck."""

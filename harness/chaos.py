@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from harness.arena import Arena, Commander, StoreName, tide_worker
+from harness.arena import SILENCE, Arena, Commander, StoreName, tide_worker
 from harness.checker import Figures, History, Vacuous, Violation, check, lateness, measure, require
 from harness.checker.records import Cap
 from harness.cluster import has_worker_command
@@ -116,7 +116,7 @@ def main(words: Sequence[str] | None = None) -> int:
         store=options.store, seconds=60 * options.minutes, seed=seed, rate=options.rate, workers=options.workers
     )
     if options.again is not None:
-        report = judge(plan, History(recorded(options.again), clock_error=0.01))
+        report = judge(plan, History(recorded(options.again), grace=SILENCE, clock_error=0.01))
     elif not has_worker_command():
         print("there is no `tide worker` to break", file=sys.stderr)
         return INVALID

@@ -33,6 +33,8 @@ from harness.witness import boottime
 
 ROOT: Final = Path(__file__).parents[1]
 LEASE: Final = 2.0
+GRACE: Final = 2.0
+"""How long a task has to end once it was asked to, in all runs of the harness."""
 SCAN: Final = 0.1
 """Seconds between two looks at which processes there are; a death that is watched for is seen at once."""
 PATIENCE: Final = 20.0
@@ -44,6 +46,7 @@ def worker_command(database: str, *, inline: int, slots: int, lease: float) -> l
         *(sys.executable, "-m", "tidewheel.cli.main", "worker"),
         *("--app", "harness.chaos_app:app", "--database", database),
         *("--inline", str(inline), "--slots", str(slots), "--lease", f"{lease:g}s"),
+        *("--grace", f"{GRACE:g}s"),
         *("--env", "TIDE_CHAOS_DATABASE"),
     ]
 

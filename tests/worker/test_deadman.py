@@ -21,11 +21,14 @@ from tidewheel.worker.sandbox.parent_death import die_with_parent
 clock = SystemClock()
 deadman = DeadMan()
 mine = os.getpid()
+ready, tell = os.pipe()
 child = os.fork()
 if child == 0:
     die_with_parent(lambda: os.getppid() == mine)
+    os.write(tell, b"!")  # whoever is stopped before this point would not die with its parent
     while True:
         time.sleep(1)
+os.read(ready, 1)
 deadman.arm(clock.monotonic() + float(sys.argv[1]))
 print(child, flush=True)
 for line in sys.stdin:
