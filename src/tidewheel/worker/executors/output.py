@@ -7,7 +7,7 @@ from typing import Final
 from tidewheel.worker.execution import Sink, Stream
 
 _CHUNK: Final = 64 * 1024
-_RATE_WHEN_FULL: Final = 4 * 1024 * 1024
+_RATE_WHEN_FULL: Final = 16 * 1024 * 1024
 """Bytes a second that are read of each stream once its sink has had enough: a task that floods is slowed down."""
 
 
