@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import DAY, SECOND, a_claim, a_job, a_worker, outcome_of
 from tidewheel.errors import NotFound, Unavailable
-from tidewheel.keeper import Chore, Keeper, chores_of
+from tidewheel.keeper import Chore, Keeper, chores_of, sharded
 from tidewheel.model.states import State
 from tidewheel.model.worker import Duty
 from tidewheel.store.base import Store
@@ -74,6 +74,16 @@ async def test_finished_jobs_are_kept_for_a_week_and_others_for_a_month(store: S
         await store.get(cancelled.job_id)
 
 
+class Always:
+    """A store that lets everyone have every duty."""
+
+    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty:
+        return Duty(name, holder, FakeClock().now() + ttl, 1)
+
+    async def release_duty(self, _name: str, _holder: UUID) -> None:
+        pass
+
+
 class Counter:
     """A chore that counts how often it was done."""
 
@@ -92,6 +102,35 @@ async def test_one_keeper_at_a_time_does_a_chore(store: Store, clock: FakeClock)
     assert await first.run_once(chore) == 0
     assert await second.run_once(chore) is None
     assert counter.done == 1
+
+
+async def test_a_chore_that_knows_when_it_is_needed_next_is_done_then_and_not_later(clock: FakeClock) -> None:
+    done: list[float] = []
+
+    async def note() -> int:
+        done.append(clock.monotonic())
+        return 0
+
+    def pause() -> timedelta | None:
+        return timedelta(seconds=0.25) if len(done) < 4 else None
+
+    keeper = Keeper(Always(), [Chore("exact", 10 * SECOND, note, pause)], clock, uuid4())  # type: ignore[arg-type]
+    task = asyncio.create_task(keeper.run())
+    await clock.advance(8 * SECOND)
+    assert done == [0.0, 0.25, 0.5, 0.75]
+    await clock.advance(4 * SECOND)
+    assert len(done) == 5  # and else as often as it usually is
+    task.cancel()
+
+
+async def test_a_chore_in_parts_is_a_duty_for_each_part() -> None:
+    async def run(shard: int) -> int:
+        return shard * 10
+
+    parts = sharded("sort", SECOND, run, lambda shard: shard * SECOND, shards=3)
+    assert [part.name for part in parts] == ["sort/0", "sort/1", "sort/2"]
+    assert [await part.run_once() for part in parts] == [0, 10, 20]
+    assert [part.pause() for part in parts] == [0 * SECOND, SECOND, 2 * SECOND]
 
 
 async def test_a_dead_keeper_s_duty_passes_on_within_five_seconds(store: Store, clock: FakeClock) -> None:

@@ -1,7 +1,7 @@
 """The keeper: chores that no job may depend on a person for, each done by one node at a time."""
 
-from tidewheel.keeper.chores import Chore, chores_of
+from tidewheel.keeper.chores import Chore, chores_of, sharded
 from tidewheel.keeper.keeper import Keeper
 from tidewheel.keeper.reaper import Reaper
 
-__all__ = ["Chore", "Keeper", "Reaper", "chores_of"]
+__all__ = ["Chore", "Keeper", "Reaper", "chores_of", "sharded"]

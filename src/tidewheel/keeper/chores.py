@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
@@ -24,6 +25,14 @@ MOST_PIECES: Final = 50
 """How many pieces are unblocked one after the other before the chore lets its duty be renewed."""
 
 
+SHARDS: Final = 8
+"""Into how many parts a chore is split that several nodes may share."""
+
+
+def _usual(*_shard: int) -> timedelta | None:
+    return None
+
+
 class Chore(NamedTuple):
     """One thing that is done again and again."""
 
@@ -31,6 +40,20 @@ class Chore(NamedTuple):
     every: timedelta
     run_once: Callable[[], Awaitable[int]]
     """Does a bounded piece and returns how much there was."""
+    pause: Callable[[], timedelta | None] = _usual
+    """Asked after each run: how long nothing will be due, if that is known and shorter than `every`."""
+
+
+def sharded(
+    name: str,
+    every: timedelta,
+    run_once: Callable[[int], Awaitable[int]],
+    pause: Callable[[int], timedelta | None] = _usual,
+    *,
+    shards: int = SHARDS,
+) -> list[Chore]:
+    """Return a chore in parts (`name/0`, `name/1`, …), each a duty of its own, so that several nodes share them."""
+    return [Chore(f"{name}/{shard}", every, partial(run_once, shard), partial(pause, shard)) for shard in range(shards)]
 
 
 def chores_of(store: Store, clock: Clock) -> list[Chore]:

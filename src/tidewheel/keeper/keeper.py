@@ -15,6 +15,8 @@ from tidewheel.store.base import UpkeepStore
 
 LEASE: Final = timedelta(seconds=5)
 """How long a duty stays with a node that has fallen silent."""
+LEAST_PAUSE: Final = 0.01
+"""So that a chore which is always wanted lets others have their turn."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +69,13 @@ class Keeper:
             else:
                 if done:
                     _log.info("%s: %d", chore.name, done)
-            await self._clock.sleep(chore.every.total_seconds() * self._random.uniform(0.9, 1.1))
+            await self._clock.sleep(self._pause(chore))
+
+    def _pause(self, chore: Chore) -> float:
+        """Return for how long to sleep: with some jitter, unless the chore knows when it is needed next."""
+        usual = chore.every.total_seconds() * self._random.uniform(0.9, 1.1)
+        asked = chore.pause()
+        return usual if asked is None else min(usual, max(asked.total_seconds(), LEAST_PAUSE))
 
     async def _give_up(self) -> None:
         try:
