@@ -56,7 +56,7 @@ class Keeping(Part):
         await self._db.write(lambda connection: connection.execute(SQL["retire_keys"], limit))
         if keep:
             await self._retire_edges(max(keep.values()), limit)
-        for query in ("retire_workers", "retire_sweeps"):
+        for query in ("retire_workers", "retire_keepers", "retire_sweeps"):
             await self._db.write(partial(_execute, SQL[query]))
         while await self._db.write(lambda connection: connection.fetchval(SQL["retire_notes"], limit)) == limit:
             pass

@@ -163,8 +163,7 @@ CREATE TABLE tidewheel.census (
 
 CREATE TABLE tidewheel.duty (
     name text NOT NULL,
-    holder uuid NOT NULL,
-    until timestamp with time zone NOT NULL,
+    holder uuid,
     epoch bigint NOT NULL
 )
 WITH (fillfactor='50');
@@ -356,6 +355,13 @@ CREATE TABLE tidewheel.job_history_succeeded (
 )
 PARTITION BY RANGE (finished_at);
 
+CREATE TABLE tidewheel.keeper (
+    id uuid NOT NULL,
+    duties text[] NOT NULL,
+    until timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
 ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME tidewheel.lane_id_seq
     START WITH 1
@@ -484,6 +490,9 @@ ALTER TABLE ONLY tidewheel.idempotency
 
 ALTER TABLE ONLY tidewheel.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.keeper
+    ADD CONSTRAINT keeper_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (id);

@@ -226,10 +226,16 @@ CREATE TABLE tidewheel.worker (
     CHECK (alive = (ended_at IS NULL))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- Nodes that do chores, which duties each is ready for, and until when it counts as there.
+CREATE TABLE tidewheel.keeper (
+    id     uuid PRIMARY KEY,
+    duties text[] NOT NULL,
+    until  timestamptz NOT NULL
+) WITH (fillfactor = 50);
+-- A duty is its holder's for as long as that is there.
 CREATE TABLE tidewheel.duty (
     name   text PRIMARY KEY,
-    holder uuid NOT NULL,
-    until  timestamptz NOT NULL,
+    holder uuid,
     epoch  bigint NOT NULL
 ) WITH (fillfactor = 50);
 

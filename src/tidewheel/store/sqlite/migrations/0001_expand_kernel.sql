@@ -201,10 +201,16 @@ CREATE TABLE worker (
     ended_at      INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- Nodes that do chores, which duties each is ready for, and until when it counts as there.
+CREATE TABLE keeper (
+    id     BLOB NOT NULL PRIMARY KEY,
+    duties TEXT NOT NULL,
+    until  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- A duty is its holder's for as long as that is there.
 CREATE TABLE duty (
     name   TEXT NOT NULL PRIMARY KEY,
-    holder BLOB NOT NULL,
-    until  INTEGER NOT NULL,
+    holder BLOB,
     epoch  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
