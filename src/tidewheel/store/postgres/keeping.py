@@ -37,8 +37,7 @@ class Keeping(Part):
     async def take_census(self) -> None:
         async def count(connection: Connection) -> None:
             await _fold_tally(connection)
-            for step in ("note_census", "clear_census", "take_census"):
-                await connection.execute(SQL[step])
+            await connection.execute(SQL["take_census"])
 
         await self._db.transaction(count)
 
