@@ -153,8 +153,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
     "finish": _hot("job_pkey, Tid Scan", _endings, 2 * BATCH),
     "give_back": _hot(
-        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0))], 2 * BATCH
+        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0, True))], 2 * BATCH
     ),
+    "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "add_attempts": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None, None))],

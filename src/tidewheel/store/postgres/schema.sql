@@ -2,6 +2,23 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE TABLE tidewheel.lane (
+    id integer NOT NULL,
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    needs text NOT NULL,
+    keyed boolean NOT NULL,
+    retried boolean DEFAULT false NOT NULL,
+    gate text DEFAULT 'open'::text NOT NULL,
+    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
+    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
+);
+
+CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN COALESCE((SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed)) WHERE ((own.id = lane_like.lane) AND (other.retried = lane_like.retried))), lane);
+
 CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN statement_timestamp();
@@ -77,18 +94,6 @@ CREATE TABLE tidewheel.job (
     CONSTRAINT job_state_check CHECK ((state = ANY (ARRAY['blocked'::text, 'queued'::text, 'limited'::text, 'running'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_threshold='-1', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.5', vacuum_truncate=off);
-
-CREATE TABLE tidewheel.lane (
-    id integer NOT NULL,
-    tenant integer NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
-    needs text NOT NULL,
-    keyed boolean NOT NULL,
-    gate text DEFAULT 'open'::text NOT NULL,
-    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
-    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
-);
 
 CREATE TABLE tidewheel.tenant (
     id integer NOT NULL,
@@ -498,7 +503,7 @@ ALTER TABLE ONLY tidewheel.lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.lane
-    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_key UNIQUE (tenant, queue, kind, needs, keyed);
+    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_retried_key UNIQUE (tenant, queue, kind, needs, keyed, retried);
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);
