@@ -153,8 +153,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
     "finish": _hot("job_pkey, Tid Scan", _endings, 2 * BATCH),
     "give_back": _hot(
-        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0))], 2 * BATCH
+        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0, True))], 2 * BATCH
     ),
+    "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "add_attempts": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None, None))],
@@ -195,6 +196,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "beat": _hot("", lambda s: [[s.worker]], 0),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
+    "agenda": _hot("job_start_by", lambda _: [], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
     "lock_dropped": _hot("job_due, job_limited, job_blocked", lambda _: [1000], 20),
     # reading

@@ -2,10 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
+from tidewheel.errors import NotFound
 from tidewheel.keeper.reaper import Reaper
+from tidewheel.model.duty import Agenda
 from tidewheel.model.states import State
 from tidewheel.store.base import Store
 
@@ -21,7 +24,14 @@ KEEP: Final[Mapping[State, timedelta]] = {
 
 
 MOST_PIECES: Final = 50
-"""How many pieces are unblocked one after the other before the chore lets its duty be renewed."""
+"""How many pieces are done one after the other before the chore lets others look whether it is still wanted."""
+SHARDS: Final = 8
+"""Into how many parts a chore is split that several nodes may share."""
+_NOW: Final = timedelta(0)
+
+
+def _usual(*_shard: int) -> timedelta | None:
+    return None
 
 
 class Chore(NamedTuple):
@@ -31,6 +41,23 @@ class Chore(NamedTuple):
     every: timedelta
     run_once: Callable[[], Awaitable[int]]
     """Does a bounded piece and returns how much there was."""
+    pause: Callable[[], timedelta | None] = _usual
+    """Asked after each run: how long nothing will be due, if that is known and shorter than `every`."""
+    wanted: Callable[[Agenda], timedelta | None] | None = None
+    """In how long there is something to do, as the agenda says, or None; a chore with this waits to be wanted and is
+    done `every` so often all the same."""
+
+
+def sharded(
+    name: str,
+    every: timedelta,
+    run_once: Callable[[int], Awaitable[int]],
+    pause: Callable[[int], timedelta | None] = _usual,
+    *,
+    shards: int = SHARDS,
+) -> list[Chore]:
+    """Return a chore in parts (`name/0`, `name/1`, …), each a duty of its own, so that several nodes share them."""
+    return [Chore(f"{name}/{shard}", every, partial(run_once, shard), partial(pause, shard)) for shard in range(shards)]
 
 
 def chores_of(store: Store, clock: Clock) -> list[Chore]:
@@ -40,23 +67,46 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         await store.take_census()
         return 0  # nothing that anyone would want to read of
 
-    async def unblock() -> int:
-        told = 0
-        for _ in range(MOST_PIECES):
-            piece = await store.unblock()
-            told += piece
-            if not piece:
-                break
-        return told
-
+    reaper = Reaper(store, clock)
+    minute = timedelta(minutes=1)
     return [
-        Chore("reaper", timedelta(seconds=1), Reaper(store, clock).run_once),
-        Chore("expiry", timedelta(milliseconds=500), store.expire),
-        Chore("dropping", timedelta(seconds=1), store.drop_gated),
-        Chore("unblocking", timedelta(milliseconds=500), unblock),
+        Chore("reaper", minute, reaper.run_once, wanted=lambda seen: _NOW if seen.lapsed or reaper.watches else None),
+        Chore("expiry", minute, partial(_in_pieces, store.expire), wanted=_until_a_deadline),
+        Chore(
+            "dropping",
+            minute,
+            partial(_in_pieces, store.drop_gated),
+            wanted=lambda seen: _NOW if seen.dropping else None,
+        ),
+        Chore(
+            "unblocking", minute, partial(_in_pieces, store.unblock), wanted=lambda seen: _NOW if seen.telling else None
+        ),
         Chore("blocked", timedelta(seconds=30), store.recheck_blocked),
         Chore("census", timedelta(seconds=10), census),
         Chore("limits", timedelta(seconds=30), store.repair_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
     ]
+
+
+def chore_named(chores: list[Chore], name: str) -> Chore:
+    """Return one of the chores. Raises NotFound."""
+    for chore in chores:
+        if chore.name == name:
+            return chore
+    raise NotFound("chore", name)
+
+
+async def _in_pieces(do_piece: Callable[[], Awaitable[int]]) -> int:
+    """Do piece after piece until there is nothing left, or for now enough."""
+    done = 0
+    for _ in range(MOST_PIECES):
+        piece = await do_piece()
+        done += piece
+        if not piece:
+            break
+    return done
+
+
+def _until_a_deadline(agenda: Agenda) -> timedelta | None:
+    return None if agenda.next_start_by is None else agenda.next_start_by - agenda.now

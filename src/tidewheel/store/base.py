@@ -29,8 +29,9 @@ from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import State
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.joining import JoinStore
+from tidewheel.store.keeping import DutyStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -306,14 +307,6 @@ class SearchStore(Protocol):
 class UpkeepStore(Protocol):
     """For the keeper: chores that keep the promises. Each does a bounded piece and says how much there was."""
 
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        """Take or renew the lease of a duty; None while another holds it. Its epoch rises when the holder changes."""
-        ...
-
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        """Give a duty up, if this holder has it."""
-        ...
-
     async def expire(self, *, limit: int = 1000) -> int:
         """End waiting jobs whose `start_by` has passed as `expired`; return how many."""
         ...
@@ -361,6 +354,7 @@ class Store(
     LogStore,
     FlowStore,
     SearchStore,
+    DutyStore,
     UpkeepStore,
     Protocol,
 ):

@@ -336,7 +336,7 @@ def _seen(row: Any) -> tuple[dict[int, tuple[list[float], list[bytes]]], float |
 
 def _head(pair: Pair, lanes: dict[int, Lane], due: list[float], ids: list[bytes], depth: int) -> Head:
     lane = lanes[pair[0]]
-    return Head(*pair, lane.tenant, due, len(due) == depth, lane.weight, lane.needs, ids)
+    return Head(*pair, lane.tenant, due, len(due) == depth, lane.weight, lane.needs, ids, lane.queue, lane.retried)
 
 
 def _left(free: Resources | None, taken: list[Any], lanes: dict[int, Lane]) -> Resources | None:
@@ -363,6 +363,7 @@ def _lane_of(row: Any) -> Lane:
         parse_needs_text(row["needs"]) if row["needs"] else None,
         row["keyed"],
         row["gate"] == "open",
+        row["retried"],
     )
 
 

@@ -37,8 +37,7 @@ class Keeping(Part):
     async def take_census(self) -> None:
         async def count(connection: Connection) -> None:
             await _fold_tally(connection)
-            for step in ("note_census", "clear_census", "take_census"):
-                await connection.execute(SQL[step])
+            await connection.execute(SQL["take_census"])
 
         await self._db.transaction(count)
 
@@ -56,7 +55,7 @@ class Keeping(Part):
         await self._db.write(lambda connection: connection.execute(SQL["retire_keys"], limit))
         if keep:
             await self._retire_edges(max(keep.values()), limit)
-        for query in ("retire_workers", "retire_sweeps"):
+        for query in ("retire_workers", "retire_keepers", "retire_sweeps"):
             await self._db.write(partial(_execute, SQL[query]))
         while await self._db.write(lambda connection: connection.fetchval(SQL["retire_notes"], limit)) == limit:
             pass

@@ -54,6 +54,7 @@ def retire(session: Session, keep: Mapping[State, timedelta], limit: int) -> int
     session.run("put_off_keys", now=now, day=_DAY, limit=limit)
     session.run("forget_keys", now=now, day=_DAY, limit=limit)
     session.run("forget_workers", now=now, day=_DAY)
+    session.run("forget_nodes", now=now, day=_DAY)
     return gone
 
 

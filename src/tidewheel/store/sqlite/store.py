@@ -16,6 +16,7 @@ from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.checks import check_name
 from tidewheel.model.dependency import AT_ONCE, Relative
+from tidewheel.model.duty import Agenda, Duty, check_duties
 from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
@@ -27,7 +28,7 @@ from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaw
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import Cause, State
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
 from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
@@ -35,6 +36,7 @@ from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
     claiming,
     depending,
+    duties,
     flowing,
     joining,
     keeping,
@@ -271,12 +273,15 @@ class SqliteStore:
 
     # Upkeep
 
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        check_name("name", name)
-        return await self._write(lambda session: working.take_duty(session, name, holder, ttl))
+    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
+        check_duties(names, ttl)
+        return await self._write(lambda session: duties.share_duties(session, node, names, ttl))
 
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        await self._write(lambda session: working.release_duty(session, name, holder))
+    async def leave_duties(self, node: UUID) -> None:
+        await self._write(lambda session: duties.leave_duties(session, node))
+
+    async def agenda(self) -> Agenda:
+        return await self._read(lambda connection: duties.agenda(connection, micros(self._clock.now())))
 
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.expire(session, limit))

@@ -41,10 +41,13 @@ UNION ALL
  WHERE lane.gate = 'drop'
  LIMIT $1)
 
--- name: clear_census
-DELETE FROM tidewheel.census
-
 -- name: take_census
+-- All in one: what goes and what comes are told apart by the snapshot.
+WITH noted AS (
+    UPDATE tidewheel.meta SET census_at = tidewheel.now()
+), cleared AS (
+    DELETE FROM tidewheel.census
+)
 INSERT INTO tidewheel.census (lane, state, priority, jobs)
 SELECT lane, state, priority, count(*) FROM tidewheel.job GROUP BY lane, state, priority
 
@@ -55,9 +58,6 @@ WITH folded AS (
 INSERT INTO tidewheel.rollup AS kept (day, lane, state, jobs)
 SELECT day, lane, state, sum(jobs) FROM folded GROUP BY day, lane, state ORDER BY day, lane, state
 ON CONFLICT (day, lane, state) DO UPDATE SET jobs = kept.jobs + excluded.jobs
-
--- name: note_census
-UPDATE tidewheel.meta SET census_at = tidewheel.now()
 
 -- name: lock_census
 SELECT pg_advisory_xact_lock(8433, 3)
