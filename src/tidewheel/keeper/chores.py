@@ -86,6 +86,7 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         Chore("limits", timedelta(seconds=30), store.repair_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
+        Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
     ]
 
 

@@ -30,6 +30,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
+from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
@@ -136,7 +137,8 @@ class JobStore(Protocol):
 
         The job is `queued` and may run now (`due_at` stays what it was), with failures and losses at zero. Its token
         goes on rising, and its last attempt becomes an attempt of its record. A start deadline that has passed is
-        removed. Jobs that are active, succeeded, unknown, or whose unique key is taken are left out of the answer.
+        removed. Jobs that are active, succeeded, erased, unknown, or whose unique key is taken are left out of the
+        answer.
 
         A job with parents waits for them no more. Its own children that were skipped because of it stay skipped; those
         that `hold` go on when it succeeds.
@@ -354,6 +356,10 @@ class Store(
     LogStore,
     FlowStore,
     SearchStore,
+    KeyStore,
+    TenantStore,
+    AuditStore,
+    ErasureStore,
     DutyStore,
     UpkeepStore,
     Protocol,

@@ -8,6 +8,7 @@ from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
+from tidewheel.store.postgres.keys import Keys
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
@@ -21,7 +22,19 @@ from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
-    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Flowing, Searching, Depending, Duties, Keeping
+    Submitting,
+    Steering,
+    Working,
+    Settling,
+    Listening,
+    Noting,
+    LogLines,
+    Flowing,
+    Searching,
+    Keys,
+    Depending,
+    Duties,
+    Keeping,
 ):
     """See `store.base.Store`."""
 

@@ -48,6 +48,7 @@ from tidewheel.store.sqlite import (
     submitting,
     working,
 )
+from tidewheel.store.sqlite.access import Access
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
@@ -60,7 +61,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(Access):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:

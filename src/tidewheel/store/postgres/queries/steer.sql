@@ -25,7 +25,7 @@ WITH named AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT * FROM tidewheel.job_history
             WHERE job_history.id = named.id AND job_history.finished_at >= named.made - interval '1 day'
-              AND job_history.state <> 'succeeded'
+              AND job_history.state <> 'succeeded' AND job_history.erased_at IS NULL
             LIMIT 1
            ) AS history
       JOIN tidewheel.tenant ON tenant.id = history.tenant
