@@ -73,3 +73,16 @@ def check_rate(per_second: float | None, burst: int | None) -> None:
         raise Invalid("rate", f"must be more than 0 and at most {MOST_RATE:g} a second, not {per_second!r}")
     if burst is not None and not 1 <= burst <= MOST_BURST:
         raise Invalid("burst", f"must be between 1 and {MOST_BURST}, not {burst!r}")
+
+
+def rate_fields(allowance: Allowance, rate: Rate, policy: str = "key") -> dict[str, str]:
+    """Return what the fields of HTTP say about it: `RateLimit`, `RateLimit-Policy`, and `Retry-After` if need be.
+
+    After draft-ietf-httpapi-ratelimit-headers: a quota in a window, here the burst and the time in which it fills.
+    """
+    window = max(1, math.ceil(rate.burst / rate.per_second))
+    fields = {
+        "RateLimit-Policy": f'"{policy}";q={rate.burst};w={window}',
+        "RateLimit": f'"{policy}";r={allowance.remaining};t={allowance.reset}',
+    }
+    return fields if allowance.allowed else {**fields, "Retry-After": str(allowance.retry_after)}
