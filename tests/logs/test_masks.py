@@ -22,3 +22,34 @@ from tidewheel.logs.masks import Masks
 def test_secrets_are_hidden(secrets: list[str], text: str, seen: str) -> None:
     assert Masks(secrets).hide(text) == seen
     assert Masks(secrets).hide_in([text, "other"]) == [seen, "other"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("the password is hunter22", "the password is ***"),
+        ("…unter22 was refused", "…was refused"),
+        ("it said hunter…", "it sai…"),
+        ("…hunter22…", "…"),
+        ("…", "…"),
+        ("", ""),
+    ],
+)
+def test_no_piece_of_a_secret_is_left_where_a_text_was_cut(text: str, seen: str) -> None:
+    assert Masks(["hunter22"]).hide_in_cut(text) == seen
+    assert Masks().hide_in_cut(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ('{"a":["hunter\\"22"],"x hunter\\"22":1}', '{"a":["***"],"x ***":1}'),
+        ('{"a": 1}', '{"a": 1}'),
+        ('"line one\\nhunter\\"22"', '"line one\\n***"'),
+        ("12345", "12345"),
+        ("null", "null"),
+    ],
+)
+def test_texts_in_json_are_hidden_and_it_stays_json(text: str, seen: str) -> None:
+    assert Masks(['hunter"22', "1234"]).hide_in_json(text) == seen
+    assert Masks().hide_in_json(text) == text

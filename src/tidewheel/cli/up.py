@@ -2,7 +2,7 @@
 
 import typer
 
-from tidewheel.cli.options import Blobs, Database
+from tidewheel.cli.options import Blobs, Database, SecretsFolder
 from tidewheel.cli.worker import App, Slots, plan_of, run_worker
 from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
 
@@ -10,7 +10,14 @@ DRAIN = 10.0
 """Seconds that running jobs get to end by themselves after Ctrl-C."""
 
 
-def up(*, database: Database = DEFAULT_URL, app: App = None, blobs: Blobs = None, slots: Slots = None) -> None:
+def up(
+    *,
+    database: Database = DEFAULT_URL,
+    app: App = None,
+    blobs: Blobs = None,
+    slots: Slots = None,
+    secrets: SecretsFolder = None,
+) -> None:
     """Start Tidewheel: bring the database up to date, run its jobs and keep it, until Ctrl-C.
 
     Runs commands (`tide submit -- echo hello`), HTTP calls and the tasks of an app; takes back the runs of workers that
@@ -21,4 +28,4 @@ def up(*, database: Database = DEFAULT_URL, app: App = None, blobs: Blobs = None
         await database_of(database).migrate()
         typer.echo(f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
 
-    run_worker(plan_of(database, app=app, blobs=blobs, slots=slots), DRAIN, migrate)
+    run_worker(plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets), DRAIN, migrate)

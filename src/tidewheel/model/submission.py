@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model import secret
 from tidewheel.model.checks import (
     check_delay,
     check_duration,
@@ -134,6 +135,8 @@ def _check_relations(spec: JobSpec, args: str) -> None:
         check_own_id(spec.id)
     if spec.after or spec.on_parent_failure != "skip":
         check_after(spec.after, spec.on_parent_failure)
+    if secret.REFERENCE in args:
+        secret.find_secrets(msgspec.json.decode(args))
     if REFERENCE in args:
         strangers = set(find_references(msgspec.json.decode(args))).difference(spec.after)
         if strangers:
