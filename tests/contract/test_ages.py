@@ -14,7 +14,7 @@ from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
-KEEP = dict.fromkeys(FINAL, 10 * DAY)
+KEEP: dict[State, timedelta] = dict.fromkeys(FINAL, 10 * DAY)
 
 
 async def pass_days(backend: Backend, store: Store, days: int) -> None:
