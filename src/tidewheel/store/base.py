@@ -31,6 +31,7 @@ from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
+from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
@@ -366,6 +367,7 @@ class Store(
     LogStore,
     FlowStore,
     SearchStore,
+    DeadLetterStore,
     DutyStore,
     UpkeepStore,
     Protocol,

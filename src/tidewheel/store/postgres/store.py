@@ -4,6 +4,7 @@ from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
+from tidewheel.store.postgres.dead_letters import DeadLetters
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.flowing import Flowing
@@ -15,13 +16,23 @@ from tidewheel.store.postgres.noting import Noting
 from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
-from tidewheel.store.postgres.steering import Steering
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
-    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Flowing, Searching, Depending, Duties, Keeping
+    Submitting,
+    DeadLetters,
+    Working,
+    Settling,
+    Listening,
+    Noting,
+    LogLines,
+    Flowing,
+    Searching,
+    Depending,
+    Duties,
+    Keeping,
 ):
     """See `store.base.Store`."""
 
