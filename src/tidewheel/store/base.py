@@ -31,6 +31,7 @@ from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
 from tidewheel.store.joining import JoinStore
+from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -360,6 +361,8 @@ class Store(
     NoteStore,
     LogStore,
     FlowStore,
+    ScheduleStore,
+    OccurrenceStore,
     SearchStore,
     UpkeepStore,
     Protocol,
