@@ -130,18 +130,27 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
  LIMIT $3
 
 -- name: lock_written_ahead
--- Waiting jobs of planned occurrences that are not due.
+-- Waiting jobs of planned occurrences that are not due. From the jobs to the occurrences, never the other way: of these
+-- there may be millions.
+WITH coming AS MATERIALIZED (
+    SELECT job.id, job.due_at FROM tidewheel.job WHERE job.schedule_id = $1 AND job.due_at > tidewheel.now()
+), planned AS MATERIALIZED (
+    SELECT coming.id
+      FROM coming
+     CROSS JOIN LATERAL (
+           SELECT job_id, source FROM tidewheel.occurrence WHERE schedule_id = $1 AND fire_at = coming.due_at LIMIT 1
+           ) AS occurrence
+     WHERE occurrence.job_id = coming.id AND occurrence.source = 'planned'
+)
 SELECT job.id, job.due_at
   FROM tidewheel.job
-  JOIN tidewheel.occurrence ON occurrence.schedule_id = job.schedule_id AND occurrence.fire_at = job.due_at
- WHERE job.schedule_id = $1 AND job.due_at > tidewheel.now() AND job.state <> 'running'
-   AND occurrence.job_id = job.id AND occurrence.source = 'planned'
+ WHERE job.id = ANY (ARRAY(SELECT id FROM planned)) AND job.state || '' <> 'running'
  ORDER BY job.id
-   FOR UPDATE OF job
+   FOR UPDATE
 
 -- name: lock_waiting_of_schedule
 SELECT job.id FROM tidewheel.job
- WHERE job.schedule_id = $1 AND job.state <> 'running'
+ WHERE job.schedule_id = $1 AND job.state || '' <> 'running'
  ORDER BY job.id
    FOR UPDATE
 
@@ -166,10 +175,22 @@ SELECT occurrence.schedule_id, occurrence.fire_at, occurrence.job_id
 
 -- name: alive_of_schedules
 -- Jobs that have not ended of occurrences that are due; those of backfills are due at other times than they stand for.
-SELECT job.schedule_id, job.due_at, job.id, job.state = 'running' AS running
-  FROM tidewheel.job
-  JOIN tidewheel.occurrence ON occurrence.schedule_id = job.schedule_id AND occurrence.fire_at = job.due_at
- WHERE job.schedule_id = ANY ($1::uuid[]) AND job.due_at <= tidewheel.now() AND occurrence.job_id = job.id
+WITH due AS MATERIALIZED (
+    SELECT job.*
+      FROM unnest($1::uuid[]) AS named (id)
+     CROSS JOIN LATERAL (
+           SELECT schedule_id, due_at, job.id, state || '' = 'running' AS running
+             FROM tidewheel.job
+            WHERE job.schedule_id = named.id AND job.due_at <= tidewheel.now()
+            ORDER BY job.due_at
+           ) AS job
+)
+SELECT due.schedule_id, due.due_at, due.id, due.running
+  FROM due
+ CROSS JOIN LATERAL (
+       SELECT job_id FROM tidewheel.occurrence WHERE schedule_id = due.schedule_id AND fire_at = due.due_at LIMIT 1
+       ) AS occurrence
+ WHERE occurrence.job_id = due.id
 
 -- name: lock_to_end
 -- Of the jobs that are to end, those that are there, in the order of their ids, and whether they run by now.
