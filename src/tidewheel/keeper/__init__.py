@@ -2,6 +2,7 @@
 
 from tidewheel.keeper.chores import Chore, chores_of
 from tidewheel.keeper.keeper import Keeper
+from tidewheel.keeper.occurrences import Occurrences
 from tidewheel.keeper.reaper import Reaper
 
-__all__ = ["Chore", "Keeper", "Reaper", "chores_of"]
+__all__ = ["Chore", "Keeper", "Occurrences", "Reaper", "chores_of"]

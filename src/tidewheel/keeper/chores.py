@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
+from tidewheel.keeper.occurrences import LOOK_EVERY, duties_of, retirement_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.states import State
 from tidewheel.store.base import Store
@@ -31,6 +32,8 @@ class Chore(NamedTuple):
     every: timedelta
     run_once: Callable[[], Awaitable[int]]
     """Does a bounded piece and returns how much there was."""
+    pause: Callable[[], float] | None = None
+    """After a piece: in how many seconds there is something to do, if that is sooner than `every`."""
 
 
 def chores_of(store: Store, clock: Clock) -> list[Chore]:
@@ -59,4 +62,6 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         Chore("limits", timedelta(seconds=30), store.repair_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
+        Chore("old-occurrences", timedelta(minutes=10), retirement_of(store)),
+        *(Chore(name, LOOK_EVERY, duty.run_once, duty.pause) for name, duty in duties_of(store, clock)),
     ]

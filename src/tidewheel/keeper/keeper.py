@@ -58,6 +58,7 @@ class Keeper:
 
     async def _repeat(self, chore: Chore) -> None:
         while True:
+            pause = chore.every.total_seconds() * self._random.uniform(0.9, 1.1)
             try:
                 done = await self.run_once(chore)
             except Unavailable as error:
@@ -67,7 +68,9 @@ class Keeper:
             else:
                 if done:
                     _log.info("%s: %d", chore.name, done)
-            await self._clock.sleep(chore.every.total_seconds() * self._random.uniform(0.9, 1.1))
+                if done is not None and chore.pause is not None:
+                    pause = min(pause, chore.pause())
+            await self._clock.sleep(pause)
 
     async def _give_up(self) -> None:
         try:
