@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound
+from tidewheel.keeper.occurrences import LOOK_EVERY, duties_of, retirement_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
 from tidewheel.model.states import State
@@ -86,6 +87,8 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         Chore("limits", timedelta(seconds=30), store.repair_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
+        Chore("old-occurrences", timedelta(minutes=10), retirement_of(store)),
+        *(Chore(name, LOOK_EVERY, duty.run_once, duty.pause) for name, duty in duties_of(store, clock)),
     ]
 
 

@@ -32,6 +32,7 @@ from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
+from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -353,6 +354,8 @@ class Store(
     NoteStore,
     LogStore,
     FlowStore,
+    ScheduleStore,
+    OccurrenceStore,
     SearchStore,
     DutyStore,
     UpkeepStore,

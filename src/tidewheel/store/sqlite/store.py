@@ -53,6 +53,7 @@ from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.reader import Readers
+from tidewheel.store.sqlite.scheduling import Scheduling
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 from tidewheel.store.sqlite.writer import Writer
@@ -60,7 +61,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(Scheduling):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
