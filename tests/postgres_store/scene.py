@@ -220,6 +220,8 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
+    "next_by_id": _hot("job_pkey", lambda s: [FIRST, s.queued[0], HOUR, 10], 10, flat=False),
+    "lock_old": _hot("job_pkey", lambda s: [s.queued, HOUR], DUE),
     "lock_dropped": _hot("job_due, job_limited, job_blocked", lambda _: [1000], 20),
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),

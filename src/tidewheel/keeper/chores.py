@@ -1,6 +1,6 @@
 """What there is to be done, and how often."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 from typing import Final, NamedTuple
@@ -10,23 +10,13 @@ from tidewheel.errors import NotFound
 from tidewheel.keeper.occurrences import ANYWAY, duties_of, retirement_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
-from tidewheel.model.states import State
+from tidewheel.model.retention import Upkeep
 from tidewheel.store.base import Store
-
-KEEP: Final[Mapping[State, timedelta]] = {
-    State.SUCCEEDED: timedelta(days=7),
-    State.DEAD: timedelta(days=30),
-    State.CANCELLED: timedelta(days=30),
-    State.EXPIRED: timedelta(days=30),
-    State.DROPPED: timedelta(days=30),
-    State.SKIPPED: timedelta(days=30),
-}
-"""How long finished jobs are kept, from the first day on."""
-
 
 MOST_PIECES: Final = 50
 """How many pieces are done one after the other before the chore lets others look whether it is still wanted."""
 _NOW: Final = timedelta(0)
+_UPKEEP: Final = Upkeep()
 
 
 def _usual() -> timedelta | None:
@@ -48,12 +38,15 @@ class Chore(NamedTuple):
     done `every` so often all the same."""
 
 
-def chores_of(store: Store, clock: Clock) -> list[Chore]:
+def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chore]:
     """Return all chores of a store."""
 
     async def census() -> int:
         await store.take_census()
         return 0  # nothing that anyone would want to read of
+
+    async def age() -> int:
+        return 0 if upkeep.max_age is None else await store.expire_old(upkeep.max_age)
 
     reaper = Reaper(store, clock)
     minute = timedelta(minutes=1)
@@ -73,7 +66,8 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         Chore("census", timedelta(seconds=10), census),
         Chore("limits", timedelta(seconds=30), store.repair_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
-        Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
+        Chore("age", minute, age),
+        Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
         Chore("old-occurrences", timedelta(minutes=10), retirement_of(store)),
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
     ]
