@@ -13,6 +13,7 @@ from tidewheel.sdk import builtin
 from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
+from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
 from tidewheel.sdk.transaction import Transaction, arun_transaction
@@ -49,6 +50,11 @@ class App(Desk):
             return Job(self, job_id if isinstance(job_id, UUID) else UUID(job_id), created=False)
         except (ValueError, AttributeError, TypeError):
             raise Invalid("job_id", f"must be the id of a job, not {job_id!r}") from None
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules: `app.schedules.create(report, cron="0 5 * * *", timezone="Europe/Berlin")`."""
+        return Schedules(self)
 
     # Many at once
 
