@@ -74,6 +74,11 @@ class Backend(abc.ABC):
             ids += [answer.job_id for answer in answers]
         return ids
 
+    @property
+    @abc.abstractmethod
+    def place(self) -> str:
+        """What another process opens the same database by."""
+
     @abc.abstractmethod
     async def _open(self) -> Store: ...
 
@@ -138,6 +143,10 @@ class SqliteBackend(Backend):
         super().__init__()
         self._path = folder / f"{secrets.token_hex(4)}.db"
         self.clock = FakeClock(START)
+
+    @property
+    def place(self) -> str:
+        return f"sqlite:///{self._path}"
 
     async def _open(self) -> Store:
         from tidewheel.store.sqlite import open_store  # noqa: PLC0415 - a store that is not installed fails its own tests
@@ -257,6 +266,10 @@ class PostgresBackend(Backend):
         self.url = server.database_url(self._database)
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self.clock = PostgresClock(self)
+
+    @property
+    def place(self) -> str:
+        return self.url
 
     async def _open(self) -> Store:
         from tidewheel.store.postgres import open_store  # noqa: PLC0415 - as above

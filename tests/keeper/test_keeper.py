@@ -1,9 +1,10 @@
 """The keeper does each chore under its duty, and outlives a store that is away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 from uuid import UUID, uuid4
@@ -12,7 +13,7 @@ import pytest
 
 from tests.builders import DAY, SECOND, a_claim, a_job, a_worker, outcome_of
 from tidewheel.errors import NotFound, Unavailable
-from tidewheel.keeper import Chore, Keeper, chores_of, sharded
+from tidewheel.keeper import Chore, Keeper, chores_of
 from tidewheel.keeper.keeper import BEAT, LEASE
 from tidewheel.model.duty import Agenda, Duty, share
 from tidewheel.model.states import State
@@ -33,6 +34,11 @@ async def store(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
     store = await open_store(tmp_path / "jobs.db", clock)
     yield store
     await store.close()
+
+
+def in_parts(every: timedelta, run_once: Callable[[int], Awaitable[int]]) -> list[Chore]:
+    """A chore of which each of eight parts is a duty of its own."""
+    return [Chore(f"part/{number}", every, partial(run_once, number)) for number in range(8)]
 
 
 async def do_all(store: Store, clock: FakeClock) -> dict[str, int]:
@@ -167,7 +173,7 @@ async def test_a_dead_keeper_s_chores_are_done_by_another_within_five_seconds(se
             done.setdefault(f"part/{shard}", []).append((clock.monotonic(), node))
             return 0
 
-        return sharded("part", timedelta(hours=1), note)
+        return in_parts(timedelta(hours=1), note)
 
     first, second = (Keeper(shared, chores(node), clock, UUID(int=seed * 2 + node)) for node in (1, 2))
     async with running(first, second) as (dying, _):
@@ -183,7 +189,7 @@ async def test_a_dead_keeper_s_chores_are_done_by_another_within_five_seconds(se
 
 async def test_a_keeper_that_comes_gets_its_share_within_two_beats(clock: FakeClock) -> None:
     shared = Shared(clock)
-    chores = sharded("part", SECOND, lambda _: Counter()())
+    chores = in_parts(SECOND, lambda _: Counter()())
     first, second = (Keeper(shared, chores, clock, UUID(int=number)) for number in (1, 2))
     async with running(first):
         await clock.advance(10 * SECOND)
@@ -263,16 +269,6 @@ async def test_a_keeper_keeps_numbers_of_its_chores(clock: FakeClock) -> None:
     assert work_record.last_seconds == pytest.approx(0.5)
     assert work_record.total_seconds == pytest.approx(0.5 * work_record.runs)
     assert fail_record.errors == fail_record.runs >= 6
-
-
-async def test_a_chore_in_parts_is_a_duty_for_each_part() -> None:
-    async def run(shard: int) -> int:
-        return shard * 10
-
-    parts = sharded("sort", SECOND, run, lambda shard: shard * SECOND, shards=3)
-    assert [part.name for part in parts] == ["sort/0", "sort/1", "sort/2"]
-    assert [await part.run_once() for part in parts] == [0, 10, 20]
-    assert [part.pause() for part in parts] == [0 * SECOND, SECOND, 2 * SECOND]
 
 
 async def test_a_keeper_outlives_an_absent_store_and_gives_its_duties_up(clock: FakeClock) -> None:

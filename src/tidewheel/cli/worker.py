@@ -22,6 +22,7 @@ from tidewheel.model.resources import Offer, parse_resources
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
@@ -166,6 +167,8 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
         for entry in catalogue:
             if entry.concurrency is not None:
                 await store.set_limit(f"task:{entry.kind}", entry.concurrency)
+        if plan.app is not None:
+            await declare(store, plan.app, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
         supervising.append(supervisor)
         typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound
+from tidewheel.keeper.occurrences import ANYWAY, duties_of, retirement_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
 from tidewheel.model.retention import Upkeep
@@ -14,13 +15,11 @@ from tidewheel.store.base import Store
 
 MOST_PIECES: Final = 50
 """How many pieces are done one after the other before the chore lets others look whether it is still wanted."""
-SHARDS: Final = 8
-"""Into how many parts a chore is split that several nodes may share."""
 _NOW: Final = timedelta(0)
 _UPKEEP: Final = Upkeep()
 
 
-def _usual(*_shard: int) -> timedelta | None:
+def _usual() -> timedelta | None:
     return None
 
 
@@ -28,6 +27,7 @@ class Chore(NamedTuple):
     """One thing that is done again and again."""
 
     name: str
+    """With a slash it is a part (`name/0`, `name/1`, …) of a chore that several nodes share."""
     every: timedelta
     run_once: Callable[[], Awaitable[int]]
     """Does a bounded piece and returns how much there was."""
@@ -36,18 +36,6 @@ class Chore(NamedTuple):
     wanted: Callable[[Agenda], timedelta | None] | None = None
     """In how long there is something to do, as the agenda says, or None; a chore with this waits to be wanted and is
     done `every` so often all the same."""
-
-
-def sharded(
-    name: str,
-    every: timedelta,
-    run_once: Callable[[int], Awaitable[int]],
-    pause: Callable[[int], timedelta | None] = _usual,
-    *,
-    shards: int = SHARDS,
-) -> list[Chore]:
-    """Return a chore in parts (`name/0`, `name/1`, …), each a duty of its own, so that several nodes share them."""
-    return [Chore(f"{name}/{shard}", every, partial(run_once, shard), partial(pause, shard)) for shard in range(shards)]
 
 
 def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chore]:
@@ -80,6 +68,8 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chor
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("age", minute, age),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
+        Chore("old-occurrences", timedelta(minutes=10), retirement_of(store)),
+        *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
     ]
 
 

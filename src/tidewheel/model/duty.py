@@ -36,6 +36,10 @@ class Agenda(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are lanes behind `drop` gates."""
     telling: bool = False
     """Whether children of ended jobs are still to be told."""
+    next_fires: tuple[datetime | None, ...] = ()
+    """For each shard of the schedules the first occurrence that is not recorded."""
+    next_decisions: tuple[datetime | None, ...] = ()
+    """For each shard the first occurrence whose overlap is not decided."""
 
 
 def check_duties(names: Collection[str], ttl: timedelta) -> None:

@@ -14,6 +14,7 @@ from tidewheel.model.outcome import Failure
 
 LENGTH: Final = 16
 _MOST: Final = 500
+_MOST_STORY: Final = 16 * 1024
 _NAMELESS: Final = Failure(reason="unknown")
 
 _VARIES: Final = (
@@ -26,7 +27,7 @@ _VARIES: Final = (
 )
 """What differs from job to job, and what stands for it; the order matters."""
 _frames: Final = re.compile(r'^\s*File "([^"]+)", line \d+, in (.+)$', re.MULTILINE).findall
-_type: Final = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Warning|[A-Za-z]))(?::|$)", re.MULTILINE).findall
+_type: Final = re.compile(r"^([A-Za-z_][\w.]*)(?::|$)", re.MULTILINE).findall
 _foreign: Final = re.compile(r"site-packages|dist-packages|/lib/python\d|^<|/tidewheel/(worker|tasks|sdk)/").search
 _is_fingerprint: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}").fullmatch
 
@@ -34,8 +35,9 @@ _is_fingerprint: Final = re.compile(rf"[0-9a-f]{{{LENGTH}}}").fullmatch
 def fingerprint_of(error: Failure | None) -> str:
     """Return the fingerprint of an error, sixteen hexadecimal digits."""
     error = error or _NAMELESS
-    story = error.detail or ""
-    told = (error.reason, str(error.exit_code), normal_form(error.message), _type_in(story), _place_in(story))
+    story = (error.detail or "")[-_MOST_STORY:]
+    frames = _frames(story)
+    told = (error.reason, str(error.exit_code), normal_form(error.message), *_type_and_place(story, frames))
     return hashlib.sha256("\n".join(told).encode(errors="replace")).hexdigest()[:LENGTH]
 
 
@@ -54,15 +56,10 @@ def check_fingerprint(field: str, value: object) -> str:
     return value
 
 
-def _type_in(story: str) -> str:
-    """Return the type of the last exception of a traceback."""
-    found = _type(story) if "Traceback" in story or _frames(story) else []
-    return str(found[-1]) if found else ""
-
-
-def _place_in(story: str) -> str:
-    """Return file and function of the innermost frame that is not a library's."""
-    frames = _frames(story)
-    own = [frame for frame in frames if not _foreign(frame[0])]
-    file, function = (own or frames or [("", "")])[-1]
-    return f"{PurePath(file).name}:{function}"
+def _type_and_place(story: str, frames: list[tuple[str, str]]) -> tuple[str, str]:
+    """Return the type of the exception, and file and function of the innermost frame that is not a library's."""
+    if not frames:
+        return "", ""
+    types = _type(story[-4 * _MOST :])
+    file, function = next((frame for frame in reversed(frames) if not _foreign(frame[0])), frames[-1])
+    return str(types[-1]) if types else "", f"{PurePath(file).name}:{function}"

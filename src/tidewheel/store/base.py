@@ -34,6 +34,7 @@ from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
+from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -366,6 +367,8 @@ class Store(
     NoteStore,
     LogStore,
     FlowStore,
+    ScheduleStore,
+    OccurrenceStore,
     SearchStore,
     DeadLetterStore,
     DutyStore,

@@ -415,6 +415,22 @@ CREATE TABLE tidewheel.migration (
     applied_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
 );
 
+CREATE TABLE tidewheel.occurrence (
+    schedule_id uuid NOT NULL,
+    fire_at timestamp with time zone NOT NULL,
+    source text NOT NULL,
+    outcome text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    job_id uuid,
+    undecided smallint,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT occurrence_check CHECK (((outcome <> 'made'::text) OR (job_id IS NOT NULL))),
+    CONSTRAINT occurrence_check1 CHECK (((undecided IS NULL) OR (outcome = 'made'::text))),
+    CONSTRAINT occurrence_outcome_check CHECK ((outcome = ANY (ARRAY['made'::text, 'missed'::text, 'skipped'::text]))),
+    CONSTRAINT occurrence_source_check CHECK ((source = ANY (ARRAY['planned'::text, 'manual'::text, 'backfill'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
 CREATE TABLE tidewheel.rollup (
     day date NOT NULL,
     lane integer NOT NULL,
@@ -430,6 +446,24 @@ CREATE TABLE tidewheel.run_note (
     checkpoint json,
     paused boolean,
     updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+CREATE TABLE tidewheel.schedule (
+    id uuid NOT NULL,
+    tenant integer NOT NULL,
+    name text NOT NULL,
+    shard smallint NOT NULL,
+    definition json NOT NULL,
+    paused boolean DEFAULT false NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    fired bigint DEFAULT 0 NOT NULL,
+    next_fire_at timestamp with time zone,
+    declared_by text,
+    orphaned_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT schedule_check CHECK (((next_fire_at IS NULL) OR (NOT paused)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
@@ -517,11 +551,20 @@ ALTER TABLE ONLY tidewheel.meta
 ALTER TABLE ONLY tidewheel.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY tidewheel.occurrence
+    ADD CONSTRAINT occurrence_pkey PRIMARY KEY (schedule_id, fire_at);
+
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
 
 ALTER TABLE ONLY tidewheel.run_note
     ADD CONSTRAINT run_note_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_name_key UNIQUE (tenant, name);
 
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
@@ -565,6 +608,8 @@ CREATE INDEX job_limited ON tidewheel.job USING btree (tenant, waits_for, priori
 
 CREATE INDEX job_running ON tidewheel.job USING btree (worker) WHERE (state = 'running'::text);
 
+CREATE INDEX job_schedule ON tidewheel.job USING btree (schedule_id, due_at) WHERE (schedule_id IS NOT NULL);
+
 CREATE INDEX job_start_by ON tidewheel.job USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state <> 'running'::text));
 
 CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
@@ -575,7 +620,13 @@ CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
 
 CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
 
+CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
+
+CREATE INDEX occurrence_undecided ON tidewheel.occurrence USING btree (undecided, fire_at) WHERE (undecided IS NOT NULL);
+
 CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
+
+CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
 
@@ -590,3 +641,6 @@ ALTER TABLE ONLY tidewheel.lane
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);

@@ -13,7 +13,9 @@ from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
 from tidewheel.store.postgres.noting import Noting
+from tidewheel.store.postgres.occurring import Occurring
 from tidewheel.store.postgres.parts import LaneBook, id_maker
+from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
 from tidewheel.store.postgres.submitting import Submitting
@@ -29,6 +31,8 @@ class PostgresStore(
     Noting,
     LogLines,
     Flowing,
+    Scheduling,
+    Occurring,
     Searching,
     Depending,
     Duties,

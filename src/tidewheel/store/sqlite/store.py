@@ -57,6 +57,7 @@ from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.retiring import Retention
+from tidewheel.store.sqlite.scheduling import Scheduling
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 from tidewheel.store.sqlite.writer import Writer
@@ -64,7 +65,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(DeadLetters):
+class SqliteStore(Scheduling, DeadLetters):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
@@ -132,6 +133,9 @@ class SqliteStore(DeadLetters):
     async def submit_within(self, connection: Any, specs: Sequence[JobSpec], *, waits: bool) -> list[Submitted]:
         del specs, waits
         joining.refuse(connection)
+
+    async def expect_commit(self) -> None:
+        """Do nothing: no job comes by a transaction of someone else's."""
 
     async def transact(self, work: Callable[[Inside], T]) -> T:
         return await self._write(lambda session: joining.transact(session, work, self.max_args_bytes))
