@@ -37,11 +37,7 @@ class Keeping(Part):
         return await self._end_waiting("lock_dropped", Cause.DROPPED, "dropped by a gate", limit)
 
     async def take_census(self) -> None:
-        async def count(connection: Connection) -> None:
-            await _fold_tally(connection)
-            await connection.execute(SQL["take_census"])
-
-        await self._db.transaction(count)
+        await self._db.write(partial(_execute, SQL["take_census"]))
 
     async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
         check_age("max_age", max_age)
@@ -63,7 +59,7 @@ class Keeping(Part):
     ) -> int:
         rules = rules_of(keep, kinds)
         gone = await self._drop_days("log", logs)
-        await self._db.transaction(_fold_tally)
+        await self._db.write(partial(_execute, SQL["fold_tally"]))
         for parent, states in _PARTITIONS.items():
             age = longest(rules, states)
             if age is not None:
@@ -152,11 +148,6 @@ async def _fetchval(query: LiteralString, values: tuple[Any, ...], connection: C
 
 async def _forget_edges(children: list[UUID], connection: Connection) -> None:
     await connection.execute(SQL["retire_edges"], children)
-
-
-async def _fold_tally(connection: Connection) -> None:
-    await connection.execute(SQL["lock_census"])
-    await connection.execute(SQL["fold_tally"])
 
 
 async def _detach(connection: Connection, parent: str, part: str, *, pending: bool) -> bool:

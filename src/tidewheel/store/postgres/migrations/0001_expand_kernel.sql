@@ -223,7 +223,8 @@ CREATE TABLE tidewheel.census (
     lane     integer NOT NULL,
     state    text NOT NULL,
     priority smallint NOT NULL,
-    jobs     bigint NOT NULL
+    jobs     bigint NOT NULL,
+    PRIMARY KEY (lane, state, priority)
 );
 
 -- One row a worker, one lease a worker; runs are found by job.worker.
