@@ -11,6 +11,7 @@ import pytest
 from tests.builders import DAY, SECOND, a_claim, a_job, a_worker, outcome_of
 from tidewheel.errors import NotFound, Unavailable
 from tidewheel.keeper import Chore, Keeper, chores_of
+from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.states import State
 from tidewheel.model.worker import Duty
 from tidewheel.store.base import Store
@@ -72,6 +73,18 @@ async def test_finished_jobs_are_kept_for_a_week_and_others_for_a_month(store: S
     await do_all(store, clock)
     with pytest.raises(NotFound):
         await store.get(cancelled.job_id)
+
+
+async def test_a_gate_that_has_expired_is_opened_within_a_second(store: Store, clock: FakeClock) -> None:
+    """Whatever the jitter: half a second and a tenth of that lie between two looks."""
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="echo", lasts=10 * SECOND))
+    (chore,) = (chore for chore in chores_of(store, clock) if chore.name == "gates")
+    assert chore.every <= SECOND / 2
+    await clock.advance(9 * SECOND)
+    assert await chore.run_once() == 0
+    await clock.advance(SECOND)
+    assert await chore.run_once() == 1
+    assert await store.gates() == []
 
 
 class Counter:

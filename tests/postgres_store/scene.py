@@ -112,7 +112,7 @@ def _tokens(runs: Sequence[Run]) -> list[int]:
 
 
 def _pairs(lane: int, floor: datetime) -> list[Any]:
-    return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3]
+    return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3, "open"]
 
 
 def _specs(scene: Scene) -> list[Any]:
@@ -135,7 +135,7 @@ def _page(own: Sequence[Any]) -> list[Any]:
 
 HOT: Final[Mapping[str, Hot]] = {
     # claiming
-    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-1], QUOTA], QUOTA + 3),
+    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-2], QUOTA], QUOTA + 3),
     "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
     "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
     "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),
@@ -196,6 +196,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
+    "stop_behind": _hot("job_running, job_pkey, Tid Scan", lambda s: [[s.lane], "why", True], 4 * BATCH, flat=False),
     "lock_dropped": _hot("job_due, job_limited, job_blocked", lambda _: [1000], 20),
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),

@@ -53,6 +53,7 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         Chore("reaper", timedelta(seconds=1), Reaper(store, clock).run_once),
         Chore("expiry", timedelta(milliseconds=500), store.expire),
         Chore("dropping", timedelta(seconds=1), store.drop_gated),
+        Chore("gates", timedelta(milliseconds=500), store.tend_gates),
         Chore("unblocking", timedelta(milliseconds=500), unblock),
         Chore("blocked", timedelta(seconds=30), store.recheck_blocked),
         Chore("census", timedelta(seconds=10), census),

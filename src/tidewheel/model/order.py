@@ -39,6 +39,8 @@ class Head(msgspec.Struct, frozen=True):
     needs: Needs | None = None
     ids: Sequence[UUID | bytes] = ()
     """The ids of the jobs seen: of equals in time, the first submitted comes first, also across lanes."""
+    paces: tuple[UUID, ...] = ()
+    """The slow gates it lies behind: each start needs room under all of them."""
 
 
 Pair = tuple[int, int]
@@ -70,14 +72,22 @@ class Shares(msgspec.Struct, frozen=True):
 
 
 def share_out(
-    heads: Sequence[Head], limit: int, *, now: float, turns: Turns, free: Mapping[str, int] | None = None
+    heads: Sequence[Head],
+    limit: int,
+    *,
+    now: float,
+    turns: Turns,
+    free: Mapping[str, int] | None = None,
+    rooms: Mapping[UUID, int] = {},
 ) -> Shares:
     """Plan a claim of up to `limit` jobs over the heads that a peek saw.
 
-    `free` are the resources that may be taken; None stands for no bound. A head with more behind it than was seen may
-    get more than that, before anything of a lower priority does: whoever finds it missing plans again.
+    `free` are the resources that may be taken; None stands for no bound. `rooms` are the starts that slow gates let
+    through now. A head with more behind it than was seen may get more than that, before anything of a lower priority
+    does: whoever finds it missing plans again.
     """
     plan = _Plan(heads, limit, now, turns, free)
+    plan.rooms = dict(rooms)
     plan.serve_the_aged()
     plan.serve_by_priority()
     return plan.result()
@@ -93,6 +103,7 @@ class _Plan:
         self.left = limit
         self.old = now - AGING.total_seconds()
         self.free = free
+        self.rooms: dict[UUID, int] = {}
         self.given = [0] * len(heads)
         self.unfit: set[int] = set()
         self.guessed = False
@@ -182,13 +193,18 @@ class _Plan:
         return bool(queue)
 
     def _give(self, index: int) -> bool:
-        """Give one start to a head if its needs fit what is free."""
+        """Give one start to a head if its needs fit what is free and its gates let it through."""
         head = self.heads[index]
+        if head.paces and any(self.rooms.get(pace, 1) < 1 for pace in head.paces):
+            self.unfit.add(index)
+            return False
         if self.free is not None and head.needs is not None:
             if not fits(head.needs, self.free):
                 self.unfit.add(index)
                 return False
             self.free = take(self.free, head.needs)
+        for pace in head.paces:
+            self.rooms[pace] = self.rooms.get(pace, 1) - 1
         position = self.given[index]
         if position < len(head.due) and head.due[position] <= self.old:
             self.owed -= 1

@@ -12,6 +12,7 @@ from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.sdk import builtin
 from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.gates import Gates
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
@@ -49,6 +50,11 @@ class App(Desk):
             return Job(self, job_id if isinstance(job_id, UUID) else UUID(job_id), created=False)
         except (ValueError, AttributeError, TypeError):
             raise Invalid("job_id", f"must be the id of a job, not {job_id!r}") from None
+
+    @property
+    def gates(self) -> Gates:
+        """Hold, drop or slow jobs: `app.gates.hold(kind="mail", reason="the server is down")`."""
+        return Gates(self)
 
     # Many at once
 

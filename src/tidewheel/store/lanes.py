@@ -1,9 +1,11 @@
 """What claimers know of lanes, and which of them a worker may run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.gate import OPEN, Gate, GateMode, gates_before
 from tidewheel.model.resources import Needs, Resources, fits
 from tidewheel.store.base import ClaimRequest
 
@@ -21,6 +23,17 @@ class Lane(msgspec.Struct, frozen=True):
     """None if it needs nothing."""
     keyed: bool
     open: bool
+    """Whether jobs may start; also behind a slow gate."""
+    slowed_by: tuple[UUID, ...] = ()
+    """The slow gates it lies behind, if no other one closes it."""
+
+
+def gating_of(flag: str, gates: Iterable[Gate], *, kind: str, queue: str, tenant: str) -> tuple[bool, tuple[UUID, ...]]:
+    """Return what the flag of a lane means: whether it is open, and which gates slow it."""
+    if flag != GateMode.SLOW:
+        return flag == OPEN, ()
+    behind = gates_before(gates, kind=kind, queue=queue, tenant=tenant)
+    return True, tuple(gate.id for gate in behind if gate.mode is GateMode.SLOW)
 
 
 def can_run(lane: Lane, request: ClaimRequest) -> bool:

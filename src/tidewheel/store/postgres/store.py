@@ -6,6 +6,7 @@ from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.flowing import Flowing
+from tidewheel.store.postgres.gating import Gating
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
@@ -20,7 +21,7 @@ from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
-    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Flowing, Searching, Depending, Keeping
+    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Gating, Flowing, Searching, Depending, Keeping
 ):
     """See `store.base.Store`."""
 

@@ -21,7 +21,7 @@ CREATE TABLE lane (
     kind   TEXT NOT NULL,
     needs  TEXT NOT NULL,
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
-    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
+    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
     UNIQUE (tenant, queue, kind, needs, keyed)
 ) STRICT;
 
@@ -40,6 +40,8 @@ CREATE TABLE job (
     worker          BLOB,
     cancel_at       INTEGER,
     cancel_reason   TEXT,
+    -- Asked to stop because of a gate that holds: to be given back, and not cancelled.
+    held            INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)),
     waits_for       TEXT CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
     limit_keys      TEXT,
     unique_key      TEXT,
@@ -208,13 +210,18 @@ CREATE TABLE duty (
 
 CREATE TABLE gate (
     id         BLOB NOT NULL PRIMARY KEY,
-    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop')),
+    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop', 'slow')),
     kind       TEXT,
     queue      TEXT,
     tenant     TEXT,
     reason     TEXT NOT NULL,
     author     TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    -- Of a slow one: jobs a second over the whole cluster, and from when on the next one may start.
+    rate       REAL CHECK (rate > 0 AND (rate IS NOT NULL) = (mode = 'slow')),
+    ready_at   INTEGER NOT NULL,
+    expires_at INTEGER,
+    stop_running INTEGER NOT NULL CHECK (stop_running IN (0, 1)),
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
@@ -239,8 +246,8 @@ CREATE INDEX idempotency_check ON idempotency (check_at);
 
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
-       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
-       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
+       CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL AS finished_at, NULL AS result,
        NULL AS result_location, NULL AS error, NULL AS usage, job.waits, job.on_parent_failure,
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (

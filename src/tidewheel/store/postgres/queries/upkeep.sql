@@ -6,7 +6,7 @@ SELECT id FROM tidewheel.job
    FOR UPDATE SKIP LOCKED
 
 -- name: lock_dropped
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -18,7 +18,7 @@ SELECT id FROM tidewheel.job
  WHERE lane.gate = 'drop'
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -29,7 +29,7 @@ UNION ALL
  WHERE lane.gate = 'drop' AND lane.keyed
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
