@@ -1,5 +1,6 @@
 """The gates of an app: what its operators hold, drop and slow, in both faces of the SDK."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
@@ -7,7 +8,7 @@ import pytest
 
 from tidewheel import App
 from tidewheel.errors import Invalid, NotFound
-from tidewheel.model.gate import GateMode
+from tidewheel.model.gate import Gate, GateMode
 from tidewheel.model.states import State
 from tidewheel.sdk.gates import parse_rate
 from tidewheel.testing import in_memory
@@ -52,8 +53,8 @@ async def test_the_same_in_async_code() -> None:
 def test_what_cannot_be_is_refused_and_closes_nothing() -> None:
     with in_memory(app) as test:
         past = test.clock.now() - timedelta(seconds=1)
-        for field, close in (
-            ("gate", lambda: app.gates.hold()),
+        refused: list[tuple[str, Callable[[], Gate]]] = [
+            ("gate", app.gates.hold),
             ("rate", lambda: app.gates.slow(0, kind="mail")),
             ("rate", lambda: app.gates.slow("often", kind="mail")),
             ("rate", lambda: app.gates.slow("0/s", kind="mail")),
@@ -61,7 +62,8 @@ def test_what_cannot_be_is_refused_and_closes_nothing() -> None:
             ("expires_at", lambda: app.gates.drop(kind="mail", expires_at=datetime(2040, 1, 1))),  # noqa: DTZ001
             ("lasts", lambda: app.gates.hold(kind="mail", lasts=0)),
             ("lasts", lambda: app.gates.hold(kind="mail", lasts="1h", expires_at=datetime(2040, 1, 1, tzinfo=UTC))),
-        ):
+        ]
+        for field, close in refused:
             with pytest.raises(Invalid) as refusal:
                 close()
             assert refusal.value.field == field
