@@ -135,7 +135,7 @@ def _page(own: Sequence[Any]) -> list[Any]:
 
 HOT: Final[Mapping[str, Hot]] = {
     # claiming
-    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-2], QUOTA], QUOTA + 3),
+    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-2], QUOTA, s.worker], QUOTA + 3),
     "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
     "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
     "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),

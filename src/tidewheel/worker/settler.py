@@ -14,6 +14,9 @@ from tidewheel.model.states import Cause
 from tidewheel.store.base import RunStore
 
 MOST_IN_BATCH: Final = 500
+FEW: Final = 50
+GATHER: Final = 0.002
+"""While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 
@@ -54,7 +57,11 @@ class Settler:
         """Store outcomes until cancelled."""
         while True:
             await self._some.wait()
+            follows = False
             while self._waiting:
+                if follows and len(self._waiting) < FEW:
+                    await self._clock.sleep(GATHER)
+                follows = True
                 self._flying = [self._waiting.popleft() for _ in range(min(MOST_IN_BATCH, len(self._waiting)))]
                 await self._store_batch(self._flying)
                 self._flying = []

@@ -125,6 +125,9 @@ class SqliteStore(Operating):
         del specs, waits
         joining.refuse(connection)
 
+    async def expect_commit(self) -> None:
+        """Do nothing: no job comes by a transaction of someone else's."""
+
     async def transact(self, work: Callable[[Inside], T]) -> T:
         return await self._write(lambda session: joining.transact(session, work, self.max_args_bytes))
 

@@ -5,7 +5,9 @@ SELECT array_agg(pair.n) AS pairs,
        array_agg(extract(epoch FROM head.run_at)::float8) AS run_ats,
        array_agg(uuid_send(head.id)) AS ids,
        extract(epoch FROM tidewheel.now())::float8 AS now,
-       (SELECT lanes FROM tidewheel.meta) AS lanes
+       (SELECT lanes FROM tidewheel.meta) AS lanes,
+       EXISTS (SELECT FROM tidewheel.worker
+                WHERE worker.id = $6 AND worker.alive AND worker.lease_until > tidewheel.now()) AS alive
   FROM unnest($1::integer[], $2::smallint[], $3::timestamptz[], $4::uuid[]) WITH ORDINALITY
        AS pair (lane, priority, floor, floor_id, n)
  CROSS JOIN LATERAL (
@@ -98,9 +100,6 @@ UPDATE tidewheel.job
    SET state = 'limited', waits_for = away.key, updated_at = tidewheel.now()
   FROM away
  WHERE job.ctid = away.at AND job.state || '' = 'queued'
-
--- name: worker_is_alive
-SELECT EXISTS (SELECT FROM tidewheel.worker WHERE id = $1 AND alive AND lease_until > tidewheel.now())
 
 -- name: owned
 SELECT job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
