@@ -14,6 +14,7 @@ from tidewheel.store.base import Store
 from tidewheel.store.postgres.memory import BEGINNING
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+LATE: Final = datetime(2099, 1, 1, tzinfo=UTC)
 BATCH: Final = 50
 DUE: Final = 100
 QUOTA: Final = 200
@@ -201,6 +202,9 @@ HOT: Final[Mapping[str, Hot]] = {
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "get_finished": _hot("", lambda s: [_one(s.ended), None, time_of(_one(s.ended))], 0),
+    "holders": _hot("job_running", lambda _: ["default", "l", 10], BATCH + 2, flat=False),
+    "ahead": _hot("job_due", lambda s: [[s.lane], [1], [s.mark + SECOND], [LAST], 1000], DUE, flat=False),
+    "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),

@@ -29,6 +29,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
@@ -347,6 +348,7 @@ class Store(
     GateStore,
     FlowStore,
     SearchStore,
+    ExplainStore,
     UpkeepStore,
     Protocol,
 ):

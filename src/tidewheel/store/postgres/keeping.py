@@ -44,7 +44,7 @@ class Keeping(Part):
     async def take_census(self) -> None:
         async def count(connection: Connection) -> None:
             await _fold_tally(connection)
-            for step in ("note_census", "clear_census", "take_census"):
+            for step in ("note_census", "clear_census", "take_census", "note_finish_rates"):
                 await connection.execute(SQL[step])
 
         await self._db.transaction(count)

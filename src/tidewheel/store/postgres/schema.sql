@@ -180,6 +180,14 @@ CREATE TABLE tidewheel.ended_parent (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE tidewheel.finish_rate (
+    lane integer NOT NULL,
+    finished bigint NOT NULL,
+    taken_at timestamp with time zone NOT NULL,
+    per_second double precision
+)
+WITH (fillfactor='50');
+
 CREATE TABLE tidewheel.job_history (
     id uuid CONSTRAINT job_id_not_null NOT NULL,
     schedule_id uuid,
@@ -483,6 +491,9 @@ ALTER TABLE ONLY tidewheel.duty
 
 ALTER TABLE ONLY tidewheel.ended_parent
     ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
+
+ALTER TABLE ONLY tidewheel.finish_rate
+    ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
 
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);

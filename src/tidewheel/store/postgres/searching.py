@@ -29,7 +29,7 @@ class Searching(Part):
     async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
         async def look(connection: Connection) -> list[Job]:
             job = await find_job(connection, job_id, tenant)
-            return [] if job is None else await _completed(connection, [job])
+            return [] if job is None else await completed(connection, [job])
 
         found = await self._db.read(look)
         if not found:
@@ -96,11 +96,11 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         edge = await connection.fetchval(SQL[f"edge_{scope}"], *bounds, SCAN, *own)
     # One table may have filled the page from beyond the place where the reading of the other stopped.
     seen = [row for row in rows if edge is None or row["id"] >= edge]
-    jobs = await _completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
+    jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
     return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)
 
 
-async def _completed(connection: Connection, jobs: list[Job]) -> list[Job]:
+async def completed(connection: Connection, jobs: list[Job]) -> list[Job]:
     """Add what runs noted, and the gates that jobs lie behind; a job that never ran has no notes."""
     ran = [job.id for job in jobs if job.token]
     if ran:

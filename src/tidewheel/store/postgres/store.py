@@ -5,6 +5,7 @@ from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
+from tidewheel.store.postgres.explaining import Explaining
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.gating import Gating
 from tidewheel.store.postgres.keeping import Keeping
@@ -21,7 +22,19 @@ from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
-    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Gating, Flowing, Searching, Depending, Keeping
+    Submitting,
+    Steering,
+    Working,
+    Settling,
+    Listening,
+    Noting,
+    LogLines,
+    Gating,
+    Flowing,
+    Searching,
+    Depending,
+    Explaining,
+    Keeping,
 ):
     """See `store.base.Store`."""
 

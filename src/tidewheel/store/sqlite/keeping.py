@@ -49,6 +49,7 @@ def keep_census(session: Session, counts: str, taken_at: int) -> None:
     session.run("clear_census")
     session.run("add_census", counts=counts)
     session.run("date_census", at=taken_at)
+    session.run("note_finish_rates", at=taken_at)
 
 
 def retire(session: Session, keep: Mapping[State, timedelta], limit: int) -> int:

@@ -1,4 +1,4 @@
-"""What operators ask of the store: gates."""
+"""What operators ask of the store: gates, and why a job does not run."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,15 +7,20 @@ from uuid import UUID
 
 import apsw
 
+from tidewheel.clock import Clock
 from tidewheel.model.gate import Gate, GateSpec, check_gate
-from tidewheel.store.sqlite import gating
+from tidewheel.model.why import Facts
+from tidewheel.store.sqlite import explaining, gating
 from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import micros
 
 T = TypeVar("T")
 
 
 class Operating:
-    """A part of the store; see `store.gating`."""
+    """A part of the store; see `store.gating` and `store.explaining`."""
+
+    _clock: Clock
 
     def _write(self, work: Callable[[Session], T]) -> "asyncio.Future[T]":
         raise NotImplementedError
@@ -35,3 +40,7 @@ class Operating:
 
     async def tend_gates(self) -> int:
         return await self._write(gating.tend_gates)
+
+    async def explain(self, job_id: UUID, *, tenant: str | None = None) -> Facts:
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: explaining.explain(connection, job_id, tenant, now))

@@ -186,6 +186,13 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE finish_rate (
+    lane       INTEGER NOT NULL PRIMARY KEY,
+    finished   INTEGER NOT NULL,
+    taken_at   INTEGER NOT NULL,
+    per_second REAL
+) STRICT;
+
 CREATE TABLE worker (
     id            BLOB NOT NULL PRIMARY KEY,
     name          TEXT NOT NULL,

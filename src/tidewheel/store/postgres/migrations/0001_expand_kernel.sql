@@ -211,6 +211,14 @@ CREATE TABLE tidewheel.census (
     jobs     bigint NOT NULL
 );
 
+-- How fast jobs end, by what had finished at the last two censuses.
+CREATE TABLE tidewheel.finish_rate (
+    lane       integer PRIMARY KEY,
+    finished   bigint NOT NULL,
+    taken_at   timestamptz NOT NULL,
+    per_second float8
+) WITH (fillfactor = 50);
+
 -- One row a worker, one lease a worker; runs are found by job.worker.
 CREATE TABLE tidewheel.worker (
     id            uuid PRIMARY KEY,

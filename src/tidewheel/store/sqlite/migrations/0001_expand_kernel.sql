@@ -187,6 +187,14 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+-- How fast jobs end, by what had finished at the last two censuses.
+CREATE TABLE finish_rate (
+    lane       INTEGER NOT NULL PRIMARY KEY,
+    finished   INTEGER NOT NULL,
+    taken_at   INTEGER NOT NULL,
+    per_second REAL
+) STRICT;
+
 -- One row a worker, one lease a worker; runs are found by job.worker.
 CREATE TABLE worker (
     id            BLOB NOT NULL PRIMARY KEY,
