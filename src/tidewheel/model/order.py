@@ -6,7 +6,7 @@ rows that someone else takes in between are simply not got.
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import repeat
@@ -14,6 +14,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, fits, take
 
 AGING = timedelta(minutes=5)
@@ -23,6 +24,7 @@ AGED_SHARE = 0.1
 
 _ONE = 1 - 1e-9
 """Ten tenths make a little less than one."""
+_NEVER = float("inf")
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -111,6 +113,8 @@ class _Plan:
         self.served = dict(turns.served)
         self.reached = dict(turns.reached)
         self.owed = turns.owed
+        self.passed_over = dict.fromkeys((*Priority, *(head.priority for head in heads)), _NEVER)
+        """For each priority: when the oldest of the aged became due that have a lower one."""
 
     def serve_the_aged(self) -> None:
         """Give the aged what they are owed, oldest first."""
@@ -120,54 +124,65 @@ class _Plan:
             return
         # Bounded, so that aged jobs which never fit do not run up a debt that starves the rest once they do.
         self.owed = min(self.owed + AGED_SHARE * self.left, max(1.0, self.left))
-        if self.owed < _ONE:
-            return
-        queue = self._queue(aged)
-        while self.owed >= _ONE and self.left and self._skip_unfit(queue) and queue[-1][0] <= self.old:
-            self._give(queue.pop()[2])
+        if self.owed >= _ONE:
+            queue = self._queue(aged)
+            while self.owed >= _ONE and self.left and self._skip_unfit(queue) and queue[-1][0] <= self.old:
+                if self._give(queue.pop()[2]):
+                    self.owed -= 1
+        for index in aged:
+            head = self.heads[index]
+            if self.given[index] < len(head.due):
+                for priority in range(head.priority):
+                    self.passed_over[priority] = min(head.due[self.given[index]], self.passed_over[priority])
 
     def serve_by_priority(self) -> None:
         """Give out the rest: higher priorities first, tenants by turns."""
         levels: dict[int, dict[int, list[int]]] = {}
         for index, head in enumerate(self.heads):
-            if self.given[index] < len(head.due):
+            if head.more or self.given[index] < len(head.due):
                 levels.setdefault(head.priority, {}).setdefault(head.tenant, []).append(index)
         for priority in sorted(levels):
             if self.left:
-                self._serve_level(priority, {tenant: self._queue(own) for tenant, own in levels[priority].items()})
-                self._guess(priority)
+                self._serve_level(priority, levels[priority])
 
-    def _serve_level(self, priority: int, queues: dict[int, list[Waiting]]) -> None:
+    def _serve_level(self, priority: int, tenants: dict[int, list[int]]) -> None:
+        queues = {tenant: self._queue(own) for tenant, own in tenants.items()}
+        unseen = {tenant: deque(index for index in own if self.heads[index].more) for tenant, own in tenants.items()}
         # Idle turns are not saved up: nobody starts from before the last turn that was taken.
         reached = self.reached.get(priority, 0.0)
         turns = [
-            (max(reached, self.served.get((priority, tenant), 0.0)), queue[-1][0], tenant)
+            (max(reached, self.served.get((priority, tenant), 0.0)), _first(queue), tenant)
             for tenant, queue in queues.items()
         ]
         heapq.heapify(turns)
+        older = self.passed_over[priority]
         while turns and self.left:
-            served, _, tenant = turns[0]
+            served, due, tenant = turns[0]
             queue = queues[tenant]
-            index = queue.pop()[2]
+            index = queue.pop()[2] if queue else self._guess(unseen[tenant])
+            if index is None:
+                heapq.heappop(turns)
+                continue
             if self._give(index):
                 self.reached[priority] = served
                 served += 1.0 / self.heads[index].weight
                 self.served[priority, tenant] = served
-            if self._skip_unfit(queue):
-                heapq.heapreplace(turns, (served, queue[-1][0], tenant))
-            else:
-                heapq.heappop(turns)
+                # What goes by its priority pays the debt only if nothing older is passed over for it: else jobs of low
+                # priority would wait for ever under a load so high that those of high priority are aged, too.
+                if due <= self.old and due < older:
+                    self.owed -= 1
+            self._skip_unfit(queue)
+            heapq.heapreplace(turns, (served, _first(queue), tenant))
 
-    def _guess(self, priority: int) -> None:
-        """Give what is left to heads of a level that may have more than was seen, one after the other."""
-        more = [
-            index
-            for index, head in enumerate(self.heads)
-            if head.priority == priority and head.more and self.given[index] >= len(head.due)
-        ]
-        while self.left and more:
-            self.guessed = True
-            more = [index for index in more if self.left and self._give(index)]
+    def _guess(self, unseen: deque[int]) -> int | None:
+        """Return the next of a tenant's heads that may have more than was seen, one after the other."""
+        while unseen:
+            index = unseen.popleft()
+            if index not in self.unfit:
+                unseen.append(index)
+                self.guessed = True
+                return index
+        return None
 
     def result(self) -> Shares:
         live = {(head.priority, head.tenant) for head in self.heads}
@@ -205,10 +220,12 @@ class _Plan:
             self.free = take(self.free, head.needs)
         for pace in head.paces:
             self.rooms[pace] = self.rooms.get(pace, 1) - 1
-        position = self.given[index]
-        if position < len(head.due) and head.due[position] <= self.old:
-            self.owed -= 1
-        self.given[index] = position + 1
+        self.given[index] += 1
         self.left -= 1
         self.order.append((head.lane, head.priority))
         return True
+
+
+def _first(queue: Sequence[Waiting]) -> float:
+    """Return when the first of a queue became due; what is not seen comes after all that is."""
+    return queue[-1][0] if queue else _NEVER

@@ -16,6 +16,7 @@ from tidewheel.sdk.gates import Gates
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
+from tidewheel.sdk.tenants import Tenants
 from tidewheel.sdk.transaction import Transaction, arun_transaction
 
 T = TypeVar("T")
@@ -55,6 +56,11 @@ class App(Desk):
     def gates(self) -> Gates:
         """Hold, drop or slow jobs: `app.gates.hold(kind="mail", reason="the server is down")`."""
         return Gates(self)
+
+    @property
+    def tenants(self) -> Tenants:
+        """Share the workers out among tenants: `app.tenants.set_weight("acme", 3)`."""
+        return Tenants(self)
 
     # Many at once
 

@@ -32,6 +32,7 @@ from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
 from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
+from tidewheel.store.sharing import ShareStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -347,6 +348,7 @@ class Store(
     LogStore,
     GateStore,
     FlowStore,
+    ShareStore,
     SearchStore,
     ExplainStore,
     UpkeepStore,

@@ -94,7 +94,7 @@ CREATE TABLE tidewheel.lane (
 CREATE TABLE tidewheel.tenant (
     id integer NOT NULL,
     name text NOT NULL,
-    weight real DEFAULT 1 NOT NULL,
+    weight double precision DEFAULT 1 NOT NULL,
     CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
 );
 

@@ -16,6 +16,7 @@ from tidewheel.store.postgres.noting import Noting
 from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
+from tidewheel.store.postgres.sharing import Sharing
 from tidewheel.store.postgres.steering import Steering
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
@@ -34,6 +35,7 @@ class PostgresStore(
     Searching,
     Depending,
     Explaining,
+    Sharing,
     Keeping,
 ):
     """See `store.base.Store`."""

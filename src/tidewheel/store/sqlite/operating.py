@@ -1,4 +1,4 @@
-"""What operators ask of the store: gates, and why a job does not run."""
+"""What operators ask of the store: gates, the shares of tenants, and why a job does not run."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,9 +8,11 @@ from uuid import UUID
 import apsw
 
 from tidewheel.clock import Clock
+from tidewheel.model.checks import check_name
 from tidewheel.model.gate import Gate, GateSpec, check_gate
+from tidewheel.model.tenant import Tenant, check_weight
 from tidewheel.model.why import Facts
-from tidewheel.store.sqlite import explaining, gating
+from tidewheel.store.sqlite import explaining, gating, sharing
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 
@@ -18,7 +20,7 @@ T = TypeVar("T")
 
 
 class Operating:
-    """A part of the store; see `store.gating` and `store.explaining`."""
+    """A part of the store; see `store.gating`, `store.sharing` and `store.explaining`."""
 
     _clock: Clock
 
@@ -40,6 +42,13 @@ class Operating:
 
     async def tend_gates(self) -> int:
         return await self._write(gating.tend_gates)
+
+    async def set_weight(self, tenant: str, weight: float) -> Tenant:
+        given = Tenant(check_name("tenant", tenant), check_weight(weight))
+        return await self._write(lambda session: sharing.set_weight(session, given))
+
+    async def tenants(self) -> list[Tenant]:
+        return await self._read(sharing.tenants)
 
     async def explain(self, job_id: UUID, *, tenant: str | None = None) -> Facts:
         now = micros(self._clock.now())

@@ -18,7 +18,7 @@ INSERT INTO tidewheel.meta DEFAULT VALUES;
 CREATE TABLE tidewheel.tenant (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name   text NOT NULL UNIQUE,
-    weight real NOT NULL DEFAULT 1 CHECK (weight > 0)
+    weight float8 NOT NULL DEFAULT 1 CHECK (weight > 0)
 );
 
 -- An interned (tenant, queue, kind, needs, keyed): the unit of order, fairness and gating. Lanes are few and stay.
