@@ -74,6 +74,11 @@ class Backend(abc.ABC):
             ids += [answer.job_id for answer in answers]
         return ids
 
+    @property
+    @abc.abstractmethod
+    def place(self) -> str:
+        """What another process opens the same database by."""
+
     @abc.abstractmethod
     async def _open(self) -> Store: ...
 
@@ -113,6 +118,10 @@ class Backend(abc.ABC):
     async def written(self, kind: str) -> object:
         """Return something that differs once a waiting job of a kind was written to."""
 
+    @abc.abstractmethod
+    async def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+
     # Levers that only some databases have.
 
     async def cut(self) -> bool:
@@ -138,6 +147,10 @@ class SqliteBackend(Backend):
         super().__init__()
         self._path = folder / f"{secrets.token_hex(4)}.db"
         self.clock = FakeClock(START)
+
+    @property
+    def place(self) -> str:
+        return f"sqlite:///{self._path}"
 
     async def _open(self) -> Store:
         from tidewheel.store.sqlite import open_store  # noqa: PLC0415 - a store that is not installed fails its own tests
@@ -193,6 +206,11 @@ class SqliteBackend(Backend):
         with self._connection() as connection:
             found: object = connection.execute(statement, (kind,)).fetchall()
         return found
+
+    async def count(self, table: str) -> int:
+        with self._connection() as connection:
+            number: int = connection.execute(f"SELECT count(*) FROM {table}").get
+        return number
 
     def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
@@ -260,6 +278,10 @@ class PostgresBackend(Backend):
         self.url = server.database_url(self._database)
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self.clock = PostgresClock(self)
+
+    @property
+    def place(self) -> str:
+        return self.url
 
     async def _open(self) -> Store:
         from tidewheel.store.postgres import open_store  # noqa: PLC0415 - as above
@@ -332,6 +354,11 @@ class PostgresBackend(Backend):
             "FROM tidewheel.job JOIN tidewheel.lane ON lane.id = lane WHERE kind = $1",
             kind,
         )
+
+    async def count(self, table: str) -> int:
+        rows = await self.execute(f"SELECT count(*) FROM tidewheel.{table}")
+        number: int = rows[0][0]
+        return number
 
     async def hold_claims(self) -> Held:
         await self.execute(

@@ -14,6 +14,7 @@ from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.gates import Gates
 from tidewheel.sdk.job import Job
+from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
 from tidewheel.sdk.tenants import Tenants
@@ -61,6 +62,11 @@ class App(Desk):
     def tenants(self) -> Tenants:
         """Share the workers out among tenants: `app.tenants.set_weight("acme", 3)`."""
         return Tenants(self)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules: `app.schedules.create(report, cron="0 5 * * *", timezone="Europe/Berlin")`."""
+        return Schedules(self)
 
     # Many at once
 

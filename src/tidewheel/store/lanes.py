@@ -28,6 +28,7 @@ class Lane(msgspec.Struct, frozen=True):
     """Whether jobs may start; also behind a slow gate."""
     slowed_by: tuple[UUID, ...] = ()
     """The slow gates it lies behind, if no other one closes it."""
+    retried: bool = False
 
 
 def gating_of(flag: str, gates: Iterable[Gate], *, kind: str, queue: str, tenant: str) -> tuple[bool, tuple[UUID, ...]]:

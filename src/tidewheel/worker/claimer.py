@@ -13,6 +13,7 @@ from tidewheel.store.base import ClaimRequest, RunStore
 from tidewheel.store.bell import SOON, Bell
 from tidewheel.store.telling import HintStore
 from tidewheel.worker.page import Page
+from tidewheel.worker.patience import Patience
 from tidewheel.worker.settler import RunKey
 
 POLL: Final = SOON.total_seconds()
@@ -66,7 +67,7 @@ class Claimer:
 
     async def run(self) -> None:
         """Claim until cancelled. Raises LeaseLost when the store no longer counts this worker as alive."""
-        pause = FIRST_PAUSE
+        patience = Patience(self._clock, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
         async with self._store.listen() as bell:
             self._taker.attach(bell.ring)
             while True:
@@ -75,10 +76,9 @@ class Claimer:
                 except Unavailable as error:
                     self._doubt = True  # a claim may have happened whose answer was lost
                     _log.warning("cannot claim: %s", error)
-                    await self._clock.sleep(pause)
-                    pause = min(2 * pause, LONGEST_PAUSE)
+                    await patience.pause()
                 else:
-                    pause = FIRST_PAUSE
+                    patience.renew()
 
     async def _turn(self, bell: Bell) -> None:
         if self._doubt or self._clock.monotonic() - self._looked >= RECONCILE_EVERY:

@@ -226,7 +226,7 @@ class Host:
             job_id=run.job_id,
             token=run.token,
             epoch=self._workshop.store.epoch,
-            attempt=run.failures + run.losses + 1,
+            attempt=run.attempt,
             kind=run.kind,
             args=await handover.args(run),
             saved=await handover.saved(run),

@@ -12,6 +12,7 @@ from tidewheel.errors import Unavailable
 from tidewheel.model.outcome import Failure, Outcome, Verdict
 from tidewheel.model.states import Cause
 from tidewheel.store.base import RunStore
+from tidewheel.worker.patience import Patience
 
 MOST_IN_BATCH: Final = 500
 FEW: Final = 50
@@ -73,14 +74,13 @@ class Settler:
         await self._none.wait()
 
     async def _store_batch(self, batch: Sequence[Outcome]) -> None:
-        pause = FIRST_PAUSE
+        patience = Patience(self._clock, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
         while True:
             try:
                 verdicts = await self._store.settle(self._worker_id, batch)
             except Unavailable as error:
                 _log.warning("%d outcomes wait: %s", len(batch), error)
-                await self._clock.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                await patience.pause()
             except Exception:  # noqa: BLE001 - outcomes must not be lost to a bug
                 _log.exception("%d outcomes could not be stored together", len(batch))
                 await self._store_apart(batch)

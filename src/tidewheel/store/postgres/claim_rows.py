@@ -35,7 +35,18 @@ def seen_of(row: Any) -> tuple[dict[int, tuple[list[float], list[bytes]]], float
 def head_of(pair: Pair, lanes: Mapping[int, Lane], due: list[float], ids: list[bytes], depth: int) -> Head:
     """Return what a peek saw of one pair."""
     lane = lanes[pair[0]]
-    return Head(*pair, lane.tenant, due, len(due) == depth, lane.weight, lane.needs, ids, lane.slowed_by)
+    return Head(
+        *pair,
+        lane.tenant,
+        due,
+        more=len(due) == depth,
+        weight=lane.weight,
+        needs=lane.needs,
+        ids=ids,
+        queue=lane.queue,
+        retried=lane.retried,
+        paces=lane.slowed_by,
+    )
 
 
 def lane_of(row: Any, gates: Sequence[Gate] = ()) -> Lane:
@@ -51,6 +62,7 @@ def lane_of(row: Any, gates: Sequence[Gate] = ()) -> Lane:
         parse_needs_text(row["needs"]) if row["needs"] else None,
         row["keyed"],
         *gating_of(row["gate"], gates, **names),
+        row["retried"],
     )
 
 

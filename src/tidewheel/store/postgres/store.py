@@ -5,6 +5,7 @@ from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
+from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.explaining import Explaining
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.gating import Gating
@@ -13,7 +14,9 @@ from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
 from tidewheel.store.postgres.noting import Noting
+from tidewheel.store.postgres.occurring import Occurring
 from tidewheel.store.postgres.parts import LaneBook, id_maker
+from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
 from tidewheel.store.postgres.sharing import Sharing
@@ -32,10 +35,13 @@ class PostgresStore(
     LogLines,
     Gating,
     Flowing,
+    Sharing,
+    Scheduling,
+    Occurring,
     Searching,
     Depending,
     Explaining,
-    Sharing,
+    Duties,
     Keeping,
 ):
     """See `store.base.Store`."""

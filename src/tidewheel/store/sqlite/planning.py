@@ -97,8 +97,9 @@ class _Plan:
             width = min(self.room, self.room // max(1, len(groups)) + 2)
             for group in groups:
                 oldest = self._oldest(group, width)
-                certain += len(oldest)
                 chosen += oldest
+                if not self.session.lanes.by_id[group[0] >> 2].retried:  # retries may have to wait for lower ones
+                    certain += len(oldest)
         return chosen
 
     def _aged(self, priority: Priority) -> list[int]:
@@ -111,8 +112,11 @@ class _Plan:
         return nsmallest(self.room, aged, first.__getitem__)
 
     def _due_groups(self, priority: Priority) -> tuple[list[list[int]], list[int]]:
-        """Return the due pairs of a priority by tenant, and apart those that must be looked at anyway."""
-        groups: dict[int, list[int]] = {}
+        """Return the due pairs of a priority by tenant, and apart those that must be looked at anyway.
+
+        Retries are apart for each queue: some may have to wait that are older than others that need not.
+        """
+        groups: dict[object, list[int]] = {}
         anyway = []
         first, now, lanes = self.first[priority], self.now, self.session.lanes.by_id
         for pair in self.session.lanes.waiting_for(self.request, priority):
@@ -120,10 +124,12 @@ class _Plan:
                 lane = lanes[pair >> 2]
                 if lane.needs is not None or lane.slowed_by or first[pair] is UNKNOWN:
                     anyway.append(pair)
-                elif lane.tenant in groups:
-                    groups[lane.tenant].append(pair)
+                    continue
+                group = (lane.tenant, lane.queue) if lane.retried else lane.tenant
+                if group in groups:
+                    groups[group].append(pair)
                 else:
-                    groups[lane.tenant] = [pair]
+                    groups[group] = [pair]
         return list(groups.values()), anyway
 
     def _oldest(self, group: list[int], width: int) -> list[int]:
@@ -152,7 +158,7 @@ class _Plan:
                 # Places rise as ids do, and serve as well for telling who came first.
                 ids = cast("list[bytes]", [place for _, place in rows])
                 more = len(due) == depth
-                told = (lane.weight, lane.needs, ids, lane.slowed_by)
+                told = (lane.weight, lane.needs, ids, lane.queue, lane.retried, lane.slowed_by)
                 self.heads[pair] = Head(lane.id, pair & 3, lane.tenant, due, more, *told)
 
     def share(self) -> Shares:

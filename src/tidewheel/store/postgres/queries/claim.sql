@@ -162,14 +162,14 @@ UPDATE tidewheel.lane
 
 -- name: lanes_served
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors
+       lane.gate, lane.floors, lane.retried
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.queue = ANY ($1::text[]) AND ($2::text[] IS NULL OR lane.kind = ANY ($2))
 
 -- name: lanes_named
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors
+       lane.gate, lane.floors, lane.retried
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.id = ANY ($1::integer[])

@@ -60,14 +60,3 @@ SELECT count(*)
 SELECT sum(per_second)
   FROM tidewheel.finish_rate
  WHERE lane = ANY ($1::integer[]) AND taken_at > tidewheel.now() - $2::interval
-
--- name: note_finish_rates
--- Compares what has finished with what had when it was last looked.
-INSERT INTO tidewheel.finish_rate AS old (lane, finished, taken_at)
-SELECT lane, sum(jobs), tidewheel.now() FROM tidewheel.rollup WHERE state IN ('succeeded', 'dead') GROUP BY lane
-ON CONFLICT (lane) DO UPDATE
-   SET per_second = CASE WHEN excluded.taken_at > old.taken_at
-                         THEN greatest(0, excluded.finished - old.finished)
-                              / extract(epoch FROM excluded.taken_at - old.taken_at)::float8 END,
-       finished = excluded.finished, taken_at = excluded.taken_at
- WHERE excluded.taken_at <> old.taken_at
