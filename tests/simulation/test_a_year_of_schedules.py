@@ -146,9 +146,7 @@ class World:
         elif dice < 0.06:
             self.keepers[self.chance.randrange(2)] = self.keeper()
         outage = self.chance.random() < 0.08
-        await self.clock.advance(
-            timedelta(hours=self.chance.uniform(24, 96) if outage else self.chance.uniform(1, 24))
-        )
+        await self.clock.advance(timedelta(hours=self.chance.uniform(24, 96) if outage else self.chance.uniform(1, 24)))
 
 
 @pytest.fixture
