@@ -114,6 +114,10 @@ class Backend(abc.ABC):
     async def edges(self) -> list[tuple[UUID, UUID]]:
         """Return all parents with their children that are stored."""
 
+    @abc.abstractmethod
+    async def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+
     # Levers that only some databases have.
 
     async def cut(self) -> bool:
@@ -190,6 +194,11 @@ class SqliteBackend(Backend):
         with self._connection() as connection:
             found: list[Any] = connection.execute("SELECT parent, child FROM dependency").fetchall()
         return [(UUID(bytes=parent), UUID(bytes=child)) for parent, child in found]
+
+    async def count(self, table: str) -> int:
+        with self._connection() as connection:
+            number: int = connection.execute(f"SELECT count(*) FROM {table}").get
+        return number
 
     def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
@@ -325,6 +334,11 @@ class PostgresBackend(Backend):
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]
+
+    async def count(self, table: str) -> int:
+        rows = await self.execute(f"SELECT count(*) FROM tidewheel.{table}")
+        number: int = rows[0][0]
+        return number
 
     async def hold_claims(self) -> Held:
         await self.execute(

@@ -43,8 +43,14 @@ class All:
         return sum([await duty.run_once() for duty in self.duties])
 
     @property
-    def pause(self) -> float:
-        return min(duty.pause() for duty in self.duties)
+    def pause(self) -> float | None:
+        pauses = [pause for duty in self.duties if (pause := duty.pause()) is not None]
+        return min(pauses).total_seconds() if pauses else None
+
+    async def wanted(self, store: Store) -> float | None:
+        agenda = await store.agenda()
+        waits = [wait for duty in self.duties if (wait := duty.wanted(agenda)) is not None]
+        return min(waits).total_seconds() if waits else None
 
 
 async def test_occurrences_are_written_up_to_a_minute_ahead_and_renewed_at_half_a_minute(
@@ -59,10 +65,10 @@ async def test_occurrences_are_written_up_to_a_minute_ahead_and_renewed_at_half_
         assert await keeper.run_once() == expected
 
 
-async def test_it_sleeps_until_the_next_decision_and_no_longer_than_a_second(store: Store, clock: FakeClock) -> None:
+async def test_it_sleeps_until_the_next_decision(store: Store, clock: FakeClock) -> None:
     keeper = All(store, clock)
     await keeper.run_once()
-    assert keeper.pause == 1.0
+    assert [duty.pause() for duty in keeper.duties] == [None] * SHARDS
 
     await store.create_schedule(a_schedule(rule=Interval(MINUTE)))
     await clock.advance(59.25 * SECOND)
@@ -71,7 +77,19 @@ async def test_it_sleeps_until_the_next_decision_and_no_longer_than_a_second(sto
     await clock.advance(0.75 * SECOND)
     assert keeper.pause == 0.0
     assert await keeper.run_once() == 1
-    assert keeper.pause == 1.0
+    assert keeper.pause == 30.0, "when the next is half a minute away"
+
+
+async def test_the_agenda_tells_of_what_others_have_made(store: Store, clock: FakeClock) -> None:
+    keeper = All(store, clock)
+    assert await keeper.wanted(store) is None
+
+    await store.create_schedule(a_schedule(rule=Interval(MINUTE)))
+    assert await keeper.wanted(store) == 30.0
+    await clock.advance(31 * SECOND)
+    assert await keeper.wanted(store) == -1.0
+    await keeper.run_once()
+    assert await keeper.wanted(store) == 29.0, "its overlap is to be decided when it is due"
 
 
 async def test_a_running_keeper_decides_at_the_very_instant(store: Store, clock: FakeClock) -> None:
@@ -99,7 +117,7 @@ async def _settled(clock: FakeClock, by: timedelta) -> None:
     """Let time pass in small steps, and wait after each until all duties sleep again."""
     for _ in range(by // timedelta(milliseconds=10)):
         await clock.advance(timedelta(milliseconds=10))
-        while clock.sleepers < SHARDS:
+        while clock.sleepers < SHARDS + 2:  # its beat and its look sleep, too
             await asyncio.to_thread(lambda: None)
 
 

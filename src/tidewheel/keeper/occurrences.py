@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from tidewheel.clock import Clock
+from tidewheel.model.duty import Agenda
 from tidewheel.model.schedule import Schedule
 from tidewheel.store.faults import Fault, silent
 from tidewheel.store.scheduling import SHARDS, Ahead, OccurrenceStore
@@ -23,8 +24,8 @@ MOST_RECORDED: Final = 1000
 """How many occurrences are recorded in one transaction, unless one schedule has more."""
 MOST_PIECES: Final = 20
 """How many pieces are done one after the other before the chore lets its duty be renewed."""
-LOOK_EVERY: Final = timedelta(seconds=1)
-"""How often to look for schedules that someone has made meanwhile, at the least."""
+ANYWAY: Final = timedelta(minutes=1)
+"""How often to look though neither the agenda nor the last look says that there is anything to do."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,12 +42,18 @@ class Occurrences:
         self._ahead = ahead
         self._near = ahead / 2
         self._fault = fault
-        self._wake_at = clock.monotonic()
+        self._wake_at: float | None = None
         self._unreadable: dict[UUID, int] = {}
 
-    def pause(self) -> float:
-        """Return how many seconds there are until something is to be done."""
-        return max(0.0, self._wake_at - self._clock.monotonic())
+    def pause(self) -> timedelta | None:
+        """Return how long it is until something is to be done, as far as the last look could tell."""
+        return None if self._wake_at is None else timedelta(seconds=max(0.0, self._wake_at - self._clock.monotonic()))
+
+    def wanted(self, agenda: Agenda) -> timedelta | None:
+        """Return how long it is until something is to be done, as the agenda says: others make and change schedules."""
+        fire, decision = agenda.next_fires[self._shard], agenda.next_decisions[self._shard]
+        instants = [*([] if fire is None else [fire - self._near]), *([] if decision is None else [decision])]
+        return min(instants) - agenda.now if instants else None
 
     async def run_once(self) -> int:
         """Do what is to be done now, in bounded pieces; return how many occurrences were recorded or decided."""
@@ -62,8 +69,9 @@ class Occurrences:
             for piece in _pieces(plans):
                 done += await self._store.record_occurrences(piece)
                 self._fault("recorded")
-            self._wake_at = looked_at + self._next(ahead, plans)
-            if self.pause() > 0:
+            wait = self._next(ahead, plans)
+            self._wake_at = None if wait is None else looked_at + wait
+            if self.pause() != timedelta(0):
                 break
         return done
 
@@ -77,9 +85,9 @@ class Occurrences:
                 _log.error("schedule %r (%s) cannot be planned: %s", schedule.name, schedule.id, error)
             return None
 
-    def _next(self, ahead: Ahead, plans: Sequence[Plan]) -> float:
-        """Return in how many seconds from the look there will be something to do."""
-        instants: list[datetime] = [ahead.now + LOOK_EVERY]
+    def _next(self, ahead: Ahead, plans: Sequence[Plan]) -> float | None:
+        """Return in how many seconds from the look there will be something to do, if anything."""
+        instants: list[datetime] = []
         if ahead.next_fire_at is not None:
             instants.append(ahead.next_fire_at - self._near)
         if ahead.next_decision is not None:
@@ -89,7 +97,7 @@ class Occurrences:
                 instants.append(planned.next_fire_at - self._near)
             if planned.occurrences and planned.schedule.most_alive is not None:
                 instants.append(planned.occurrences[0].fire_at)
-        return (min(instants) - ahead.now).total_seconds()
+        return (min(instants) - ahead.now).total_seconds() if instants else None
 
 
 def duties_of(store: OccurrenceStore, clock: Clock) -> list[tuple[str, Occurrences]]:

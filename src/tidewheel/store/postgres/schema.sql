@@ -2,6 +2,23 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE TABLE tidewheel.lane (
+    id integer NOT NULL,
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    needs text NOT NULL,
+    keyed boolean NOT NULL,
+    retried boolean DEFAULT false NOT NULL,
+    gate text DEFAULT 'open'::text NOT NULL,
+    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
+    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
+);
+
+CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN COALESCE((SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed)) WHERE ((own.id = lane_like.lane) AND (other.retried = lane_like.retried))), lane);
+
 CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN statement_timestamp();
@@ -78,18 +95,6 @@ CREATE TABLE tidewheel.job (
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_threshold='-1', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.5', vacuum_truncate=off);
 
-CREATE TABLE tidewheel.lane (
-    id integer NOT NULL,
-    tenant integer NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
-    needs text NOT NULL,
-    keyed boolean NOT NULL,
-    gate text DEFAULT 'open'::text NOT NULL,
-    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
-    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
-);
-
 CREATE TABLE tidewheel.tenant (
     id integer NOT NULL,
     name text NOT NULL,
@@ -163,8 +168,7 @@ CREATE TABLE tidewheel.census (
 
 CREATE TABLE tidewheel.duty (
     name text NOT NULL,
-    holder uuid NOT NULL,
-    until timestamp with time zone NOT NULL,
+    holder uuid,
     epoch bigint NOT NULL
 )
 WITH (fillfactor='50');
@@ -356,6 +360,13 @@ CREATE TABLE tidewheel.job_history_succeeded (
 )
 PARTITION BY RANGE (finished_at);
 
+CREATE TABLE tidewheel.keeper (
+    id uuid NOT NULL,
+    duties text[] NOT NULL,
+    until timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
 ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME tidewheel.lane_id_seq
     START WITH 1
@@ -519,11 +530,14 @@ ALTER TABLE ONLY tidewheel.idempotency
 ALTER TABLE ONLY tidewheel.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidewheel.keeper
+    ADD CONSTRAINT keeper_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.lane
-    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_key UNIQUE (tenant, queue, kind, needs, keyed);
+    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_retried_key UNIQUE (tenant, queue, kind, needs, keyed, retried);
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);

@@ -5,6 +5,7 @@ from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
+from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.listening import Listening
@@ -34,6 +35,7 @@ class PostgresStore(
     Occurring,
     Searching,
     Depending,
+    Duties,
     Keeping,
 ):
     """See `store.base.Store`."""

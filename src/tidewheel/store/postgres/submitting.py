@@ -80,6 +80,9 @@ class Submitting(Part):
             return await _add_keyed(joined, jobs, numbers, ids)
         return await again_if_raced(joined, lambda: _add_keyed(joined, jobs, numbers, ids))
 
+    async def expect_commit(self) -> None:
+        self._hints.send_for_a_while()
+
     async def transact(self, work: Callable[[Inside], T]) -> T:
         del work
         raise Invalid("transaction", "is for SQLite; with PostgreSQL use task.using(connection=…) in one of your own")

@@ -21,8 +21,10 @@ CREATE TABLE lane (
     kind   TEXT NOT NULL,
     needs  TEXT NOT NULL,
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
     gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 ) STRICT;
 
 CREATE TABLE job (
@@ -201,10 +203,15 @@ CREATE TABLE worker (
     ended_at      INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE keeper (
+    id     BLOB NOT NULL PRIMARY KEY,
+    duties TEXT NOT NULL,
+    until  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE duty (
     name   TEXT NOT NULL PRIMARY KEY,
-    holder BLOB NOT NULL,
-    until  INTEGER NOT NULL,
+    holder BLOB,
     epoch  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 

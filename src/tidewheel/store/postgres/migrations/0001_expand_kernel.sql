@@ -21,7 +21,7 @@ CREATE TABLE tidewheel.tenant (
     weight real NOT NULL DEFAULT 1 CHECK (weight > 0)
 );
 
--- An interned (tenant, queue, kind, needs, keyed): the unit of order, fairness and gating. Lanes are few and stay.
+-- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
 CREATE TABLE tidewheel.lane (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant integer NOT NULL REFERENCES tidewheel.tenant,
@@ -29,12 +29,23 @@ CREATE TABLE tidewheel.lane (
     kind   text NOT NULL,
     needs  text NOT NULL,
     keyed  boolean NOT NULL,
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried boolean NOT NULL DEFAULT false,
     gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
     -- One low-water mark for each priority, as a sweep published them: a hint where a new claimer may begin.
     floors timestamptz[] NOT NULL DEFAULT '{0001-01-01 00:00+00,0001-01-01 00:00+00,0001-01-01 00:00+00}',
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 );
 CREATE INDEX lane_queue ON tidewheel.lane (queue);
+
+-- The lane for retries, or for first attempts, that is like another in all else; that one itself if there is none.
+CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN coalesce((
+        SELECT other.id
+          FROM tidewheel.lane AS own
+          JOIN tidewheel.lane AS other USING (tenant, queue, kind, needs, keyed)
+         WHERE own.id = lane_like.lane AND other.retried = lane_like.retried), lane_like.lane);
 
 -- When the lanes of a scope (the queues, kinds and labels of like workers) are to be swept next, by whichever of these
 -- workers comes first.
@@ -227,10 +238,16 @@ CREATE TABLE tidewheel.worker (
     CHECK (alive = (ended_at IS NULL))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- Nodes that do chores, which duties each is ready for, and until when it counts as there.
+CREATE TABLE tidewheel.keeper (
+    id     uuid PRIMARY KEY,
+    duties text[] NOT NULL,
+    until  timestamptz NOT NULL
+) WITH (fillfactor = 50);
+-- A duty is its holder's for as long as that is there.
 CREATE TABLE tidewheel.duty (
     name   text PRIMARY KEY,
-    holder uuid NOT NULL,
-    until  timestamptz NOT NULL,
+    holder uuid,
     epoch  bigint NOT NULL
 ) WITH (fillfactor = 50);
 
