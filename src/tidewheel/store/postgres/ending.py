@@ -47,6 +47,7 @@ class LockedRun(msgspec.Struct, frozen=True):
     tenant: int
     limit_keys: list[str] | None
     cancel_reason: str | None
+    held: bool
 
 
 JudgedRun = tuple[LockedRun, Outcome, Cause]
@@ -125,7 +126,7 @@ async def end_runs(
 ) -> Counter[Cause]:
     """End locked runs as the transition table says, and return how many ended by which cause."""
     judged = [
-        (run, outcome, judge(outcome.cause, cancelling=run.cancelling, losses=run.losses, rule=rule))
+        (run, outcome, judge(outcome.cause, cancelling=run.cancelling, losses=run.losses, rule=rule, held=run.held))
         for run, outcome in ends
     ]
     final = [judged_run for judged_run in judged if move(State.RUNNING, judged_run[2]) in FINAL]

@@ -10,8 +10,8 @@ from tidewheel.model.job import Attempt, Job
 from tidewheel.model.states import State
 from tidewheel.store.base import Count, Counts, JobFilter, Page
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.postgres.parts import DIALECT, Part, tenant_id
-from tidewheel.store.records import JobRow, attempt_of, job_of, with_notes
+from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, tenant_id
+from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_gates, with_notes
 
 SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
@@ -29,7 +29,7 @@ class Searching(Part):
     async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
         async def look(connection: Connection) -> list[Job]:
             job = await find_job(connection, job_id, tenant)
-            return [] if job is None else await _with_notes(connection, [job])
+            return [] if job is None else await completed(connection, [job])
 
         found = await self._db.read(look)
         if not found:
@@ -102,14 +102,16 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         edge = await connection.fetchval(SQL[f"edge_{scope}"], *bounds, SCAN, *own)
     # One table may have filled the page from beyond the place where the reading of the other stopped.
     seen = [row for row in rows if edge is None or row["id"] >= edge]
-    jobs = await _with_notes(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
+    jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
     return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)
 
 
-async def _with_notes(connection: Connection, jobs: list[Job]) -> list[Job]:
-    """Add what runs noted; a job that never ran has no notes."""
+async def completed(connection: Connection, jobs: list[Job]) -> list[Job]:
+    """Add what runs noted, and the gates that jobs lie behind; a job that never ran has no notes."""
     ran = [job.id for job in jobs if job.token]
-    return with_notes(jobs, await connection.fetch(SQL["notes_of"], ran), DIALECT) if ran else jobs
+    if ran:
+        jobs = with_notes(jobs, await connection.fetch(SQL["notes_of"], ran), DIALECT)
+    return with_gates(jobs, map(gate_of, await connection.fetch(SQL["gates"]))) if are_gated(jobs) else jobs
 
 
 def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:

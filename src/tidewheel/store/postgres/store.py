@@ -7,7 +7,9 @@ from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.dead_letters import DeadLetters
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.duties import Duties
+from tidewheel.store.postgres.explaining import Explaining
 from tidewheel.store.postgres.flowing import Flowing
+from tidewheel.store.postgres.gating import Gating
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
@@ -18,6 +20,7 @@ from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
+from tidewheel.store.postgres.sharing import Sharing
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
@@ -30,11 +33,14 @@ class PostgresStore(
     Listening,
     Noting,
     LogLines,
+    Gating,
     Flowing,
+    Sharing,
     Scheduling,
     Occurring,
     Searching,
     Depending,
+    Explaining,
     Duties,
     Keeping,
 ):

@@ -45,6 +45,7 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
     limit_keys: tuple[str, ...] | None
     awaited: UUID | None
     """The id of its job, if others wait for it."""
+    held: int = 0
 
 
 class Ended(NamedTuple):
@@ -92,7 +93,13 @@ def bury(session: Session, run: Held, why: str, now: int) -> None:
 
 def end_waiting(session: Session, jobs: Sequence[Waiting], cause: Cause, reason: str, now: int) -> int:
     """End jobs that nobody runs, and return how many."""
-    _end_waiting(session, [(job, reason) for job in jobs], cause, now)
+    return end_waiting_for(session, [(job, reason) for job in jobs], cause, now)
+
+
+def end_waiting_for(session: Session, ends: Sequence[tuple[Waiting, str]], cause: Cause, now: int) -> int:
+    """End jobs that nobody runs, each for a reason of its own, and return how many."""
+    _end_waiting(session, ends, cause, now)
+    jobs = [job for job, _ in ends]
     session.lanes.mistrust(pair_of(job.lane, job.priority) for job in jobs if job.state is State.QUEUED)
     let_go(session, _keys(session, jobs).keys(), now)
     tell_children(session, _parents({job.awaited: EndedParent(move(job.state, cause)) for job in jobs}), now)
@@ -146,7 +153,7 @@ def free_keys(session: Session, runs: Iterable[Held], now: int) -> None:
 def _judge(run: Held, cause: Cause, rule: LossRule) -> Cause:
     if cause is Cause.RETURNED:
         return cause  # the common case, whatever else is so
-    return judge(cause, cancelling=bool(run.cancelling), losses=run.losses, rule=rule)
+    return judge(cause, cancelling=bool(run.cancelling), losses=run.losses, rule=rule, held=bool(run.held))
 
 
 def _finish_returned(session: Session, ends: list[Ended], now: int) -> None:

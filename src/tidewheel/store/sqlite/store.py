@@ -17,7 +17,6 @@ from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.checks import check_name
 from tidewheel.model.dependency import Relative
 from tidewheel.model.duty import Agenda, Duty, check_duties
-from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, check_limit
@@ -55,6 +54,7 @@ from tidewheel.store.sqlite.dead_letters import DeadLetters
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
+from tidewheel.store.sqlite.operating import Operating
 from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.retiring import Retention
 from tidewheel.store.sqlite.scheduling import Scheduling
@@ -65,7 +65,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(Scheduling, DeadLetters):
+class SqliteStore(Operating, Scheduling, DeadLetters):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
@@ -225,16 +225,6 @@ class SqliteStore(Scheduling, DeadLetters):
         return await self._read(lambda connection: log_lines.logs(connection, job_id, tenant, begin, limit))
 
     # Flow
-
-    async def close_gate(self, spec: GateSpec) -> Gate:
-        check_gate(spec)
-        return await self._write(lambda session: flowing.close_gate(session, spec))
-
-    async def open_gate(self, gate_id: UUID) -> None:
-        await self._write(lambda session: flowing.open_gate(session, gate_id))
-
-    async def gates(self) -> list[Gate]:
-        return await self._read(flowing.gates)
 
     async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
         check_limit(key, most)

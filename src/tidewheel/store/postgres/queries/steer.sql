@@ -9,7 +9,7 @@ SELECT job.id, job.state
 -- name: ask_to_stop
 UPDATE tidewheel.job
    SET cancel_at = coalesce(cancel_at, tidewheel.now()), cancel_reason = coalesce(cancel_reason, $2),
-       updated_at = tidewheel.now()
+       held = false, updated_at = tidewheel.now()
  WHERE id = $1 AND state || '' = 'running'
 
 -- name: redrive

@@ -6,7 +6,7 @@ SELECT id FROM tidewheel.job
    FOR UPDATE SKIP LOCKED
 
 -- name: lock_dropped
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -18,7 +18,7 @@ SELECT id FROM tidewheel.job
  WHERE lane.gate = 'drop'
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -29,7 +29,7 @@ UNION ALL
  WHERE lane.gate = 'drop' AND lane.keyed
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -58,6 +58,24 @@ WITH folded AS (
      WHERE NOT EXISTS (
            SELECT FROM counted
             WHERE counted.lane = census.lane AND counted.state = census.state AND counted.priority = census.priority)
+), rated AS (
+    -- What has finished is compared with what had at the last census.
+    INSERT INTO tidewheel.finish_rate AS old (lane, finished, taken_at)
+    SELECT lane, sum(jobs), tidewheel.now()
+      FROM (
+           SELECT lane, state, jobs FROM tidewheel.rollup
+           UNION ALL
+           SELECT lane, state, jobs FROM tidewheel.tally
+           ) AS finished
+     WHERE state IN ('succeeded', 'dead')
+     GROUP BY lane
+     ORDER BY lane
+    ON CONFLICT (lane) DO UPDATE
+       SET per_second = CASE WHEN excluded.taken_at > old.taken_at
+                             THEN greatest(0, excluded.finished - old.finished)
+                                  / extract(epoch FROM excluded.taken_at - old.taken_at)::float8 END,
+           finished = excluded.finished, taken_at = excluded.taken_at
+     WHERE excluded.taken_at <> old.taken_at
 )
 INSERT INTO tidewheel.census (lane, state, priority, jobs)
 SELECT lane, state, priority, jobs FROM counted ORDER BY lane, state, priority

@@ -2,7 +2,7 @@
 -- Those of the named runs that are still this worker's; `key` is the place in the list that was given.
 SELECT json_group_array(json_array(
        named.key, job.rowid, job.token, job.lane, job.priority, job.cancel_at IS NOT NULL, job.cancel_reason, job.losses,
-       json(job.limit_keys), CASE WHEN job.awaited THEN named.value END))
+       json(job.limit_keys), CASE WHEN job.awaited THEN named.value END, job.held))
   FROM json_each(:jobs) AS named
  CROSS JOIN job ON job.id = unhex(named.value)
  WHERE +job.state = 'running' AND +job.worker = :worker
@@ -10,7 +10,7 @@ SELECT json_group_array(json_array(
 -- name: runs_of_worker
 SELECT json_group_array(json_array(
        0, rowid, token, lane, priority, cancel_at IS NOT NULL, cancel_reason, losses, json(limit_keys),
-       CASE WHEN awaited THEN hex(id) END))
+       CASE WHEN awaited THEN hex(id) END, held))
   FROM (SELECT rowid, * FROM job WHERE state = 'running' AND worker = :worker ORDER BY id)
 
 -- name: finish_returned
@@ -50,11 +50,12 @@ SELECT job.id, lane, tenant, priority, ended.value ->> 3, run_at, due_at, start_
 DELETE FROM job WHERE rowid IN (SELECT value ->> 0 FROM json_each(:ends))
 
 -- name: give_back
--- Returns runs to the queue, never due before now.
+-- Returns runs to the queue, never due before now. Nobody who returns was cancelled: a request to stop that is left was
+-- that of a gate.
 UPDATE job
    SET state = 'queued', run_at = :now + max(0, back.delay), failures = job.failures + back.failures,
        losses = job.losses + back.losses, started_at = coalesce(back.started_at, job.started_at), ended_at = :now,
-       updated_at = :now, lane = back.lane
+       updated_at = :now, lane = back.lane, cancel_at = NULL, cancel_reason = NULL, held = 0
   FROM (
        SELECT value ->> 0 AS place, value ->> 1 AS token, value ->> 2 AS delay, value ->> 3 AS failures,
               value ->> 4 AS losses, value ->> 5 AS started_at, value ->> 6 AS lane

@@ -7,8 +7,8 @@ SELECT json_array(
 
 -- name: ask_to_stop
 UPDATE job
-   SET cancel_at = :now, cancel_reason = :reason, updated_at = :now
- WHERE rowid = :place AND +state = 'running' AND cancel_at IS NULL
+   SET cancel_at = :now, cancel_reason = :reason, held = 0, updated_at = :now
+ WHERE rowid = :place AND +state = 'running' AND (cancel_at IS NULL OR held)
 
 -- name: redrivable
 -- Of jobs that claim the same unique key the first of the list goes. None goes whose children are still being told.
