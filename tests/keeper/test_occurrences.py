@@ -74,6 +74,9 @@ async def test_it_sleeps_until_the_next_decision(store: Store, clock: FakeClock)
     await clock.advance(59.25 * SECOND)
     await keeper.run_once()
     assert keeper.pause == 0.75
+    again = All(store, clock)
+    await again.run_once()
+    assert again.pause == 0.75, "also one that took over and had nothing to record"
     await clock.advance(0.75 * SECOND)
     assert keeper.pause == 0.0
     assert await keeper.run_once() == 1
