@@ -8,6 +8,8 @@
     │   ├── AlreadyActive(job_id)      a job with the same unique key has not ended
     │   ├── IdTaken(job_id)            there is a job with the id that was given
     │   ├── NotFinished(job_id, state) only for jobs that have ended
+    │   ├── NameTaken(name)            there is a schedule of that name
+    │   ├── StaleVersion(…)            the schedule was changed since it was read
     │   └── IllegalMove(state, cause)  no such move in the transition table
     ├── Unauthenticated                no key, or one that opens nothing: never said which  401
     ├── Forbidden(action, role)        the key is good, its role or tenant is not           403
@@ -84,6 +86,24 @@ class NotFinished(Conflict):
         super().__init__(f"job {job_id} is {state}: cancel it, or wait for its end")
         self.job_id = job_id
         self.state = state
+
+
+class NameTaken(Conflict):
+    """There is a schedule of that name already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a schedule named {name!r} already")
+        self.name = name
+
+
+class StaleVersion(Conflict):
+    """A schedule was changed since the version that the caller knows."""
+
+    def __init__(self, name: str, given: int, current: int) -> None:
+        super().__init__(f"schedule {name!r} is at version {current} by now, not {given}: read it again")
+        self.name = name
+        self.given = given
+        self.current = current
 
 
 class IllegalMove(Conflict):

@@ -14,6 +14,7 @@ from tidewheel.model.duty import Agenda
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.scheduling import SHARDS
 
 PARTS = [f"sort/{number}" for number in range(8)]
 
@@ -133,7 +134,8 @@ async def test_the_agenda_of_an_idle_store_is_empty(backend: Backend, store: Sto
     del worker
     await submit(store)
     agenda = await store.agenda()
-    assert agenda == Agenda(now=backend.clock.now())
+    nothing = (None,) * SHARDS
+    assert agenda == Agenda(now=backend.clock.now(), next_fires=nothing, next_decisions=nothing)
 
 
 async def test_the_agenda_tells_what_there_is_to_do(backend: Backend, store: Store) -> None:

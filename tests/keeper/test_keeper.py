@@ -1,9 +1,10 @@
 """The keeper does each chore under its duty, and outlives a store that is away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from unittest.mock import Mock
 from uuid import UUID, uuid4
@@ -12,9 +13,10 @@ import pytest
 
 from tests.builders import DAY, SECOND, a_claim, a_job, a_worker, outcome_of
 from tidewheel.errors import NotFound, Unavailable
-from tidewheel.keeper import Chore, Keeper, chores_of, sharded
+from tidewheel.keeper import Chore, Keeper, chores_of
 from tidewheel.keeper.keeper import BEAT, LEASE
 from tidewheel.model.duty import Agenda, Duty, share
+from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.states import State
 from tidewheel.store.base import Store
 from tidewheel.store.sqlite import open_store
@@ -33,6 +35,11 @@ async def store(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Store]:
     store = await open_store(tmp_path / "jobs.db", clock)
     yield store
     await store.close()
+
+
+def in_parts(every: timedelta, run_once: Callable[[int], Awaitable[int]]) -> list[Chore]:
+    """A chore of which each of eight parts is a duty of its own."""
+    return [Chore(f"part/{number}", every, partial(run_once, number)) for number in range(8)]
 
 
 async def do_all(store: Store, clock: FakeClock) -> dict[str, int]:
@@ -77,6 +84,30 @@ async def test_finished_jobs_are_kept_for_a_week_and_others_for_a_month(store: S
     await do_all(store, clock)
     with pytest.raises(NotFound):
         await store.get(cancelled.job_id)
+
+
+async def test_a_gate_that_has_expired_is_opened_within_a_second(store: Store, clock: FakeClock) -> None:
+    """It is called when the first of them expires, however rarely it is done otherwise."""
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="echo", lasts=10 * SECOND))
+    (chore,) = (chore for chore in chores_of(store, clock) if chore.name == "gates")
+    assert chore.wanted is not None
+    await clock.advance(9 * SECOND)
+    assert await chore.run_once() == 0
+    assert chore.wanted(await store.agenda()) == SECOND
+    await clock.advance(SECOND)
+    assert chore.wanted(await store.agenda()) == timedelta(0)
+    assert await chore.run_once() == 1
+    assert await store.gates() == []
+    assert chore.wanted(await store.agenda()) is None
+
+
+async def test_a_gate_that_stops_what_runs_is_looked_after_all_the_time(store: Store, clock: FakeClock) -> None:
+    (chore,) = (chore for chore in chores_of(store, clock) if chore.name == "gates")
+    assert chore.wanted is not None
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="echo"))
+    assert chore.wanted(await store.agenda()) is None
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="echo", stop_running=True))
+    assert chore.wanted(await store.agenda()) == timedelta(0)
 
 
 class Shared:
@@ -167,7 +198,7 @@ async def test_a_dead_keeper_s_chores_are_done_by_another_within_five_seconds(se
             done.setdefault(f"part/{shard}", []).append((clock.monotonic(), node))
             return 0
 
-        return sharded("part", timedelta(hours=1), note)
+        return in_parts(timedelta(hours=1), note)
 
     first, second = (Keeper(shared, chores(node), clock, UUID(int=seed * 2 + node)) for node in (1, 2))
     async with running(first, second) as (dying, _):
@@ -183,7 +214,7 @@ async def test_a_dead_keeper_s_chores_are_done_by_another_within_five_seconds(se
 
 async def test_a_keeper_that_comes_gets_its_share_within_two_beats(clock: FakeClock) -> None:
     shared = Shared(clock)
-    chores = sharded("part", SECOND, lambda _: Counter()())
+    chores = in_parts(SECOND, lambda _: Counter()())
     first, second = (Keeper(shared, chores, clock, UUID(int=number)) for number in (1, 2))
     async with running(first):
         await clock.advance(10 * SECOND)
@@ -226,7 +257,7 @@ async def test_a_deadline_is_met_to_the_moment_and_one_that_came_late_within_a_s
         await clock.advance(10 * SECOND)
         assert done == [pytest.approx(15.123, abs=0.011)]
         shared.next_start_by = timedelta(seconds=20.0)  # it came and passed between two looks
-        await clock.advance(timedelta(seconds=0.91))
+        await clock.advance(timedelta(seconds=0.96))
         assert len(done) == 2
 
 
@@ -263,16 +294,6 @@ async def test_a_keeper_keeps_numbers_of_its_chores(clock: FakeClock) -> None:
     assert work_record.last_seconds == pytest.approx(0.5)
     assert work_record.total_seconds == pytest.approx(0.5 * work_record.runs)
     assert fail_record.errors == fail_record.runs >= 6
-
-
-async def test_a_chore_in_parts_is_a_duty_for_each_part() -> None:
-    async def run(shard: int) -> int:
-        return shard * 10
-
-    parts = sharded("sort", SECOND, run, lambda shard: shard * SECOND, shards=3)
-    assert [part.name for part in parts] == ["sort/0", "sort/1", "sort/2"]
-    assert [await part.run_once() for part in parts] == [0, 10, 20]
-    assert [part.pause() for part in parts] == [0 * SECOND, SECOND, 2 * SECOND]
 
 
 async def test_a_keeper_outlives_an_absent_store_and_gives_its_duties_up(clock: FakeClock) -> None:

@@ -13,17 +13,21 @@ from tidewheel import App, Conflict, Invalid, JobCancelled, JobFailed, NotFound,
 from tidewheel.model.log import LogLine
 from tidewheel.model.states import Cause
 from tidewheel.sdk.builtin import Request
+from tidewheel.sdk.dead_letters import DeadLetters
 from tidewheel.sdk.flow import Flow
 from tidewheel.sdk.job import GroupJob, Job
+from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.task import Signature, Task
 from tidewheel.testing import InMemory
 
 TWINS = {"wait": "await_end"}
 """The twins that are not named by an `a`: `await` is a keyword."""
 ALONE: dict[type, set[str]] = {
-    App: {"task", "job", "run", "use", "pause", "now", "new_id"},
+    App: {"set_limits", "task", "job", "run", "use", "pause", "now", "new_id"},
+    Schedules: set(),
     Job: set(),
     GroupJob: set(),
+    DeadLetters: set(),
     Task: {"using", "s", "si"},
     Signature: {"using", "spec", "lay"},
     Flow: {"lay"},

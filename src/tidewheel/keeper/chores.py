@@ -1,36 +1,25 @@
 """What there is to be done, and how often."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound
+from tidewheel.keeper.occurrences import ANYWAY, duties_of, retirement_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
-from tidewheel.model.states import State
+from tidewheel.model.retention import Upkeep
 from tidewheel.store.base import Store
-
-KEEP: Final[Mapping[State, timedelta]] = {
-    State.SUCCEEDED: timedelta(days=7),
-    State.DEAD: timedelta(days=30),
-    State.CANCELLED: timedelta(days=30),
-    State.EXPIRED: timedelta(days=30),
-    State.DROPPED: timedelta(days=30),
-    State.SKIPPED: timedelta(days=30),
-}
-"""How long finished jobs are kept, from the first day on."""
-
 
 MOST_PIECES: Final = 50
 """How many pieces are done one after the other before the chore lets others look whether it is still wanted."""
-SHARDS: Final = 8
-"""Into how many parts a chore is split that several nodes may share."""
 _NOW: Final = timedelta(0)
+_UPKEEP: Final = Upkeep()
 
 
-def _usual(*_shard: int) -> timedelta | None:
+def _usual() -> timedelta | None:
     return None
 
 
@@ -38,6 +27,7 @@ class Chore(NamedTuple):
     """One thing that is done again and again."""
 
     name: str
+    """With a slash it is a part (`name/0`, `name/1`, …) of a chore that several nodes share."""
     every: timedelta
     run_once: Callable[[], Awaitable[int]]
     """Does a bounded piece and returns how much there was."""
@@ -48,24 +38,15 @@ class Chore(NamedTuple):
     done `every` so often all the same."""
 
 
-def sharded(
-    name: str,
-    every: timedelta,
-    run_once: Callable[[int], Awaitable[int]],
-    pause: Callable[[int], timedelta | None] = _usual,
-    *,
-    shards: int = SHARDS,
-) -> list[Chore]:
-    """Return a chore in parts (`name/0`, `name/1`, …), each a duty of its own, so that several nodes share them."""
-    return [Chore(f"{name}/{shard}", every, partial(run_once, shard), partial(pause, shard)) for shard in range(shards)]
-
-
-def chores_of(store: Store, clock: Clock) -> list[Chore]:
+def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chore]:
     """Return all chores of a store."""
 
     async def census() -> int:
         await store.take_census()
         return 0  # nothing that anyone would want to read of
+
+    async def age() -> int:
+        return 0 if upkeep.max_age is None else await store.expire_old(upkeep.max_age)
 
     reaper = Reaper(store, clock)
     minute = timedelta(minutes=1)
@@ -78,6 +59,7 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
             partial(_in_pieces, store.drop_gated),
             wanted=lambda seen: _NOW if seen.dropping else None,
         ),
+        Chore("gates", minute, store.tend_gates, wanted=_until_a_gate_moves),
         Chore(
             "unblocking", minute, partial(_in_pieces, store.unblock), wanted=lambda seen: _NOW if seen.telling else None
         ),
@@ -85,7 +67,10 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         Chore("census", timedelta(seconds=10), census),
         Chore("limits", timedelta(seconds=30), store.repair_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
-        Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
+        Chore("age", minute, age),
+        Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
+        Chore("old-occurrences", timedelta(minutes=10), retirement_of(store)),
+        *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
     ]
 
@@ -111,3 +96,9 @@ async def _in_pieces(do_piece: Callable[[], Awaitable[int]]) -> int:
 
 def _until_a_deadline(agenda: Agenda) -> timedelta | None:
     return None if agenda.next_start_by is None else agenda.next_start_by - agenda.now
+
+
+def _until_a_gate_moves(agenda: Agenda) -> timedelta | None:
+    if agenda.stopping:
+        return _NOW
+    return None if agenda.next_opening is None else agenda.next_opening - agenda.now

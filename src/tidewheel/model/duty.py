@@ -34,8 +34,16 @@ class Agenda(msgspec.Struct, frozen=True, kw_only=True):
     """The first start deadline of a job that waits."""
     dropping: bool = False
     """Whether there are lanes behind `drop` gates."""
+    next_opening: datetime | None = None
+    """When the first gate opens by itself."""
+    stopping: bool = False
+    """Whether there are gates that stop what runs behind them."""
     telling: bool = False
     """Whether children of ended jobs are still to be told."""
+    next_fires: tuple[datetime | None, ...] = ()
+    """For each shard of the schedules the first occurrence that is not recorded."""
+    next_decisions: tuple[datetime | None, ...] = ()
+    """For each shard the first occurrence whose overlap is not decided."""
 
 
 def check_duties(names: Collection[str], ttl: timedelta) -> None:

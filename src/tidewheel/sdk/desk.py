@@ -62,7 +62,7 @@ class Desk:
         """Store jobs, all or none; with a connection, inside its transaction and in the caller's thread alone."""
 
         async def submit(store: Store) -> list[Submitted]:
-            await self._set_limits(store, specs)
+            await self.set_limits(store, specs)
             return await store.submit(specs)
 
         if connection is None:
@@ -84,11 +84,11 @@ class Desk:
     async def _prepared(self, specs: Sequence[JobSpec]) -> Store:
         """Make ready, in the background, what the caller's transaction shall find."""
         store = await self.stores.resident()
-        await self._set_limits(store, specs)
+        await self.set_limits(store, specs)
         await store.make_lanes(specs)
         return store
 
-    async def _set_limits(self, store: Store, specs: Sequence[JobSpec]) -> None:
+    async def set_limits(self, store: Store, specs: Sequence[JobSpec]) -> None:
         """Let the store know the limits of tasks with a `concurrency`, with the first job of each."""
         for kind, tenant in {(spec.kind, spec.tenant) for spec in specs if spec.limit_keys}:
             task = self.registry.get(kind)

@@ -16,6 +16,7 @@ from tidewheel.model.api_key import ApiKey, KeySpec, Known, Proof
 from tidewheel.model.audit import KEEP_AUDIT, AuditFilter, AuditPage, Change
 from tidewheel.model.job import Job
 from tidewheel.model.tenant import Tenant
+from tidewheel.store.sharing import ShareStore
 
 MAX_PAGE: Final = 1000
 
@@ -52,7 +53,7 @@ class KeyStore(Protocol):
         ...
 
 
-class TenantStore(Protocol):
+class TenantStore(ShareStore, Protocol):
     """For whoever looks after tenants."""
 
     async def set_tenant(self, tenant: Tenant, *, by: Actor) -> Tenant:
@@ -60,10 +61,6 @@ class TenantStore(Protocol):
 
         Raises Invalid, and Forbidden for an actor of one tenant.
         """
-        ...
-
-    async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
-        """Return the tenants that are known, by name; with `tenant` only that one, if it is known."""
         ...
 
     async def count_unfinished(self, tenant: str, most: int) -> int:

@@ -54,12 +54,6 @@ def entry_of(row: Any, dialect: Dialect) -> AuditEntry:
     )
 
 
-def tenant_of(row: Any) -> Tenant:
-    """Build a tenant."""
-    name, weight, max_queued, max_payload = row
-    return Tenant(name=name, weight=weight, max_queued=max_queued, max_payload=max_payload)
-
-
 # What is written down
 
 

@@ -20,7 +20,6 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import Relative
-from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
@@ -28,11 +27,16 @@ from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
+from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
+from tidewheel.store.dead_letters import DeadLetterStore
+from tidewheel.store.explaining import ExplainStore
+from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
+from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -234,22 +238,7 @@ class WorkerStore(Protocol):
 
 
 class FlowStore(Protocol):
-    """For operators: gates and limits."""
-
-    async def close_gate(self, spec: GateSpec) -> Gate:
-        """Close a gate on a kind, queue or tenant (or a combination); replaces the one on just the same.
-
-        In effect at the next claim. Moves no job: it is a flag on lanes, also on lanes that appear later.
-        """
-        ...
-
-    async def open_gate(self, gate_id: UUID) -> None:
-        """Remove a gate; lanes behind no other one are open at the next claim, in their old order. Raises NotFound."""
-        ...
-
-    async def gates(self) -> list[Gate]:
-        """Return the closed gates, oldest first."""
-        ...
+    """For operators: limits."""
 
     async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
         """Let at most `most` jobs with this limit key run at once; releases waiters if there is more room now."""
@@ -313,6 +302,14 @@ class UpkeepStore(Protocol):
         """End waiting jobs whose `start_by` has passed as `expired`; return how many."""
         ...
 
+    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
+        """End waiting jobs as `expired` that have waited for longer since they were last due; return how many.
+
+        That is since their `run_at`, whether they are queued, blocked, limited or behind a gate. Each call looks at the
+        next ones that are old enough, and after the last begins again with the first. Raises Invalid.
+        """
+        ...
+
     async def drop_gated(self, *, limit: int = 1000) -> int:
         """End waiting jobs behind `drop` gates as `dropped`; return how many."""
         ...
@@ -332,12 +329,15 @@ class UpkeepStore(Protocol):
         """Count the active jobs for `counts`."""
         ...
 
-    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+    async def retire(
+        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
+    ) -> int:
         """Remove finished jobs, attempts, idempotency keys and ended workers that are older than `keep` says.
 
-        Lines of runs are kept for `logs`, notes of runs for a day after their job has ended and they were written.
+        `kinds` has what goes for some kinds instead. Lines of runs are kept for `logs`, notes of runs for a day after
+        their job has ended and they were written.
         States not named are kept. PostgreSQL removes whole days (UTC), once all of the day is old enough. Returns how
-        many jobs (SQLite) or day partitions (PostgreSQL) went.
+        many jobs (SQLite) or day partitions (PostgreSQL) went. Raises Invalid for ages below zero.
         """
         ...
 
@@ -354,12 +354,17 @@ class Store(
     HintStore,
     NoteStore,
     LogStore,
+    GateStore,
     FlowStore,
+    ScheduleStore,
+    OccurrenceStore,
     SearchStore,
     KeyStore,
     TenantStore,
     AuditStore,
     ErasureStore,
+    ExplainStore,
+    DeadLetterStore,
     DutyStore,
     UpkeepStore,
     Protocol,

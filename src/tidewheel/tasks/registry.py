@@ -17,6 +17,8 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     preempt: Preempt = "never"
     isolation: Isolation = "standard"
     concurrency: int | None = None
+    schedule: str | None = None
+    """The JSON of the schedule that it is declared with."""
 
 
 class Registry:
@@ -32,6 +34,9 @@ class Registry:
             raise Invalid("kind", f"{task.kind!r} is built in; give the task another name")
         if task.kind in self._tasks:
             raise Invalid("kind", f"{task.kind!r} is taken by {_place(self._tasks[task.kind])}")
+        for other in self._tasks.values():
+            if task.schedule is not None and other.schedule is not None and task.schedule.name == other.schedule.name:
+                raise Invalid("schedule", f"{task.schedule.name!r} is declared by {_place(other)}, too")
         self._tasks[task.kind] = task
 
     def get(self, kind: str) -> TaskDefinition | None:
@@ -51,6 +56,7 @@ class Registry:
                 preempt=task.options.preempt,
                 isolation=task.options.isolation,
                 concurrency=task.options.concurrency,
+                schedule=None if task.schedule is None else msgspec.json.encode(task.schedule).decode(),
             )
             for task in self
         ]

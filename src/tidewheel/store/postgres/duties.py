@@ -8,6 +8,7 @@ from uuid import UUID
 from tidewheel.model.duty import Agenda, Duty, check_duties, share
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import Part
+from tidewheel.store.scheduling import SHARDS
 
 
 class Duties(Part):
@@ -21,8 +22,9 @@ class Duties(Part):
         await self._db.write(lambda connection: connection.execute(SQL["leave_duties"], node))
 
     async def agenda(self) -> Agenda:
-        row = await self._db.read(lambda connection: one(connection, SQL["agenda"]))
-        return Agenda(**dict(row))
+        row = dict(await self._db.read(lambda connection: one(connection, SQL["agenda"], SHARDS)))
+        fires, decisions = tuple(row.pop("next_fires")), tuple(row.pop("next_decisions"))
+        return Agenda(**row, next_fires=fires, next_decisions=decisions)
 
 
 async def _share(connection: Connection, node: UUID, names: list[str], ttl: timedelta) -> list[Duty]:

@@ -7,9 +7,9 @@ from tidewheel.model.access import Actor
 from tidewheel.model.api_key import USED_EVERY, ApiKey, KeySpec, Known, Proof, check_key_spec
 from tidewheel.model.tenant import Tenant, check_tenant
 from tidewheel.store.access import check_keys_page
-from tidewheel.store.access_rows import key_created, key_of, key_revoked, refuse_other_tenants, tenant_of, tenant_set
+from tidewheel.store.access_rows import key_created, key_of, key_revoked, refuse_other_tenants, tenant_set
 from tidewheel.store.postgres.auditing import Auditing
-from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT
 
 _LAST = UUID(int=2**128 - 1)
@@ -71,14 +71,9 @@ class Keys(Auditing):
             await connection.execute(SQL["set_tenant"], *values)
             await connection.execute(SQL["note_lanes"])
             await self._audit(connection, [tenant_set(by, tenant)])
-            (row,) = await connection.fetch(SQL["tenants_shown"], tenant.name)
-            return tenant_of(row)
+            return Tenant(*await one(connection, SQL["tenants"], tenant.name))
 
         return await self._db.transaction(put)
-
-    async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
-        rows = await self._db.read(lambda connection: connection.fetch(SQL["tenants_shown"], tenant))
-        return [tenant_of(row) for row in rows]
 
     async def count_unfinished(self, tenant: str, most: int) -> int:
         number: int = await self._db.read(lambda connection: connection.fetchval(SQL["count_unfinished"], tenant, most))

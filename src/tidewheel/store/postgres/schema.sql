@@ -12,7 +12,7 @@ CREATE TABLE tidewheel.lane (
     retried boolean DEFAULT false NOT NULL,
     gate text DEFAULT 'open'::text NOT NULL,
     floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
-    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
+    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text, 'slow'::text])))
 );
 
 CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
@@ -87,6 +87,7 @@ CREATE TABLE tidewheel.job (
     waits integer DEFAULT 0 NOT NULL,
     on_parent_failure text,
     awaited boolean DEFAULT false NOT NULL,
+    held boolean DEFAULT false NOT NULL,
     CONSTRAINT job_check CHECK (((waits_for IS NOT NULL) = (state = 'limited'::text))),
     CONSTRAINT job_check1 CHECK (((waits >= 0) AND ((waits > 0) = (state = 'blocked'::text)))),
     CONSTRAINT job_on_parent_failure_check CHECK ((on_parent_failure = ANY (ARRAY['skip'::text, 'run'::text, 'hold'::text]))),
@@ -121,7 +122,10 @@ CREATE VIEW tidewheel.active_job AS
     job.unique_key,
     job.idempotency_key,
     job.schedule_id,
-    job.cancel_at,
+        CASE
+            WHEN (NOT job.held) THEN job.cancel_at
+            ELSE NULL::timestamp with time zone
+        END AS cancel_at,
     lane.gate,
     job.waits_for,
     job.token,
@@ -215,6 +219,14 @@ CREATE TABLE tidewheel.ended_parent (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE tidewheel.finish_rate (
+    lane integer NOT NULL,
+    finished bigint NOT NULL,
+    taken_at timestamp with time zone NOT NULL,
+    per_second double precision
+)
+WITH (fillfactor='50');
+
 CREATE TABLE tidewheel.job_history (
     id uuid CONSTRAINT job_id_not_null NOT NULL,
     schedule_id uuid,
@@ -250,6 +262,7 @@ CREATE TABLE tidewheel.job_history (
     error json,
     usage json,
     erased_at timestamp with time zone,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY LIST (state);
@@ -309,9 +322,16 @@ CREATE TABLE tidewheel.gate (
     reason text NOT NULL,
     author text NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    CONSTRAINT gate_check CHECK ((num_nonnulls(kind, queue, tenant) > 0)),
-    CONSTRAINT gate_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drop'::text])))
-);
+    rate double precision,
+    ready_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    stop_running boolean NOT NULL,
+    CONSTRAINT gate_check CHECK (((rate IS NOT NULL) = (mode = 'slow'::text))),
+    CONSTRAINT gate_check1 CHECK ((num_nonnulls(kind, queue, tenant) > 0)),
+    CONSTRAINT gate_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drop'::text, 'slow'::text]))),
+    CONSTRAINT gate_rate_check CHECK ((rate > (0)::double precision))
+)
+WITH (fillfactor='50');
 
 CREATE TABLE tidewheel.idempotency (
     tenant integer NOT NULL,
@@ -356,6 +376,7 @@ CREATE TABLE tidewheel.job_history_other (
     error json,
     usage json,
     erased_at timestamp with time zone,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -395,6 +416,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     error json,
     usage json,
     erased_at timestamp with time zone,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -451,6 +473,22 @@ CREATE TABLE tidewheel.migration (
     applied_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
 );
 
+CREATE TABLE tidewheel.occurrence (
+    schedule_id uuid NOT NULL,
+    fire_at timestamp with time zone NOT NULL,
+    source text NOT NULL,
+    outcome text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    job_id uuid,
+    undecided smallint,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT occurrence_check CHECK (((outcome <> 'made'::text) OR (job_id IS NOT NULL))),
+    CONSTRAINT occurrence_check1 CHECK (((undecided IS NULL) OR (outcome = 'made'::text))),
+    CONSTRAINT occurrence_outcome_check CHECK ((outcome = ANY (ARRAY['made'::text, 'missed'::text, 'skipped'::text]))),
+    CONSTRAINT occurrence_source_check CHECK ((source = ANY (ARRAY['planned'::text, 'manual'::text, 'backfill'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
 CREATE TABLE tidewheel.rollup (
     day date NOT NULL,
     lane integer NOT NULL,
@@ -466,6 +504,24 @@ CREATE TABLE tidewheel.run_note (
     checkpoint json,
     paused boolean,
     updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+CREATE TABLE tidewheel.schedule (
+    id uuid NOT NULL,
+    tenant integer NOT NULL,
+    name text NOT NULL,
+    shard smallint NOT NULL,
+    definition json NOT NULL,
+    paused boolean DEFAULT false NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    fired bigint DEFAULT 0 NOT NULL,
+    next_fire_at timestamp with time zone,
+    declared_by text,
+    orphaned_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT schedule_check CHECK (((next_fire_at IS NULL) OR (NOT paused)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
@@ -523,6 +579,9 @@ ALTER TABLE ONLY tidewheel.api_key
 ALTER TABLE ONLY tidewheel.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidewheel.census
+    ADD CONSTRAINT census_pkey PRIMARY KEY (lane, state, priority);
+
 ALTER TABLE ONLY tidewheel.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (child, parent);
 
@@ -531,6 +590,9 @@ ALTER TABLE ONLY tidewheel.duty
 
 ALTER TABLE ONLY tidewheel.ended_parent
     ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
+
+ALTER TABLE ONLY tidewheel.finish_rate
+    ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
 
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
@@ -562,11 +624,20 @@ ALTER TABLE ONLY tidewheel.meta
 ALTER TABLE ONLY tidewheel.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY tidewheel.occurrence
+    ADD CONSTRAINT occurrence_pkey PRIMARY KEY (schedule_id, fire_at);
+
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
 
 ALTER TABLE ONLY tidewheel.run_note
     ADD CONSTRAINT run_note_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_name_key UNIQUE (tenant, name);
 
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
@@ -594,6 +665,8 @@ CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state 
 
 CREATE INDEX job_due ON tidewheel.job USING btree (lane, priority, run_at, id) WHERE (state = 'queued'::text);
 
+CREATE INDEX job_history_dead ON ONLY tidewheel.job_history_other USING btree (tenant, fingerprint, lane, finished_at, id) WHERE (state = 'dead'::text);
+
 CREATE INDEX job_history_id ON ONLY tidewheel.job_history USING btree (id);
 
 CREATE INDEX job_history_other_id_idx ON ONLY tidewheel.job_history_other USING btree (id);
@@ -610,6 +683,8 @@ CREATE INDEX job_limited ON tidewheel.job USING btree (tenant, waits_for, priori
 
 CREATE INDEX job_running ON tidewheel.job USING btree (worker) WHERE (state = 'running'::text);
 
+CREATE INDEX job_schedule ON tidewheel.job USING btree (schedule_id, due_at) WHERE (schedule_id IS NOT NULL);
+
 CREATE INDEX job_start_by ON tidewheel.job USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state <> 'running'::text));
 
 CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
@@ -620,7 +695,13 @@ CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
 
 CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
 
+CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
+
+CREATE INDEX occurrence_undecided ON tidewheel.occurrence USING btree (undecided, fire_at) WHERE (undecided IS NOT NULL);
+
 CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
+
+CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
 
@@ -635,3 +716,6 @@ ALTER TABLE ONLY tidewheel.lane
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);

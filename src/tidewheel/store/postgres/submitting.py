@@ -16,7 +16,7 @@ from tidewheel.store.joining import Inside
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
-from tidewheel.store.postgres.parts import Part, id_maker
+from tidewheel.store.postgres.parts import LaneBook, Part, id_maker
 from tidewheel.store.postgres.relating import NewJob, relate, store
 
 T = TypeVar("T")
@@ -220,3 +220,10 @@ def _columns(
         column if any(value is not None for value in column) else None for column in optional
     ]
     return [ids, lanes, tenants, [job.priority for job in jobs], [job.args for job in jobs], *sparse]
+
+
+async def add_own(connection: Connection, lanes: LaneBook, jobs: Sequence[Prepared]) -> None:
+    """Add jobs that the store itself makes: they have ids, and neither keys nor parents."""
+    if jobs:
+        numbers = await lanes.ids(connection, [job.lane for job in jobs])
+        await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, [job.id for job in jobs if job.id]))

@@ -15,9 +15,9 @@ from tidewheel.model.audit import KEEP_AUDIT, AuditFilter, AuditPage, Change, pr
 from tidewheel.model.job import Job
 from tidewheel.model.tenant import Tenant, check_tenant
 from tidewheel.store.access import check_keys_page
-from tidewheel.store.access_rows import refuse_other_tenants, tenant_of, tenant_set
-from tidewheel.store.sqlite import auditing, keys
-from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.access_rows import refuse_other_tenants, tenant_set
+from tidewheel.store.sqlite import auditing, keys, sharing
+from tidewheel.store.sqlite.connection import value
 from tidewheel.store.sqlite.session import Session
 
 T = TypeVar("T")
@@ -63,10 +63,6 @@ class Access:
         refuse_other_tenants(by)
         return await self._write(lambda session: _set_tenant(session, tenant, by))
 
-    async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
-        found = await self._read(lambda connection: rows(connection, "tenants_shown", {"tenant": tenant}))
-        return [tenant_of(row) for row in found]
-
     async def count_unfinished(self, tenant: str, most: int) -> int:
         values = {"tenant": tenant, "most": most}
         number: int = await self._read(lambda connection: value(connection, "count_unfinished", values))
@@ -99,4 +95,4 @@ def _set_tenant(session: Session, tenant: Tenant, by: Actor) -> Tenant:
     session.lanes.changed(session.connection)
     session.lanes.read(session.connection)
     auditing.audit(session, [tenant_set(by, tenant)])
-    return tenant_of(session.rows("tenants_shown", tenant=tenant.name)[0])
+    return sharing.tenants(session.connection, tenant.name)[0]

@@ -2,14 +2,20 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 import apsw
+import msgspec
 
 from tidewheel.model.duty import Agenda, Duty, share
+from tidewheel.store.scheduling import SHARDS
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import decode_keys, id_of, instant, json_text, some, span
+
+_SHARDS: Final = json_text(list(range(SHARDS)))
+_instants: Final = msgspec.json.Decoder(list[int | None]).decode
 
 
 def share_duties(session: Session, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
@@ -43,11 +49,17 @@ def leave_duties(session: Session, node: UUID) -> None:
 
 def agenda(connection: apsw.Connection, now: int) -> Agenda:
     """See `store.keeping.DutyStore.agenda`."""
-    ((lapsed, start_by, dropping, telling),) = rows(connection, "agenda", {"now": now})
+    ((lapsed, start_by, dropping, opening, stopping, telling, fires, decisions),) = rows(
+        connection, "agenda", {"now": now, "shards": _SHARDS}
+    )
     return Agenda(
         now=instant(now),
         lapsed=bool(lapsed),
         next_start_by=some(instant, start_by),
         dropping=bool(dropping),
+        next_opening=some(instant, opening),
+        stopping=bool(stopping),
         telling=bool(telling),
+        next_fires=tuple(some(instant, micros) for micros in _instants(fires)),
+        next_decisions=tuple(some(instant, micros) for micros in _instants(decisions)),
     )

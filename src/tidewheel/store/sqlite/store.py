@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
@@ -15,18 +15,18 @@ import apsw
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.checks import check_name
-from tidewheel.model.dependency import AT_ONCE, Relative
+from tidewheel.model.dependency import Relative
 from tidewheel.model.duty import Agenda, Duty, check_duties
-from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, check_limit
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.note import RunNote, prepare_notes
-from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.resources import Needs, Resources
-from tidewheel.model.states import Cause, State
+from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, check_age, rules_of
+from tidewheel.model.states import Cause
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
@@ -49,11 +49,16 @@ from tidewheel.store.sqlite import (
     working,
 )
 from tidewheel.store.sqlite.access import Access
+from tidewheel.store.sqlite.aging import Ages
 from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.dead_letters import DeadLetters
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
+from tidewheel.store.sqlite.operating import Operating
 from tidewheel.store.sqlite.reader import Readers
+from tidewheel.store.sqlite.retiring import Retention
+from tidewheel.store.sqlite.scheduling import Scheduling
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 from tidewheel.store.sqlite.writer import Writer
@@ -61,7 +66,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(Access):
+class SqliteStore(Operating, Scheduling, DeadLetters, Access):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
@@ -76,6 +81,8 @@ class SqliteStore(Access):
         self._listeners = Listeners(path, self._writer, clock)
         self._forked = False
         self._rechecked = depending.FIRST
+        self._retention = Retention()
+        self._ages = Ages(clock)
         guard(self)
 
     @property
@@ -139,10 +146,9 @@ class SqliteStore(Access):
         return await self._write(lambda session: steering.cancel(session, job_id, tenant, reason))
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
-        # Later children are not to hear of ends that earlier ones are still being told of.
-        while await self._write(lambda session: depending.unblock(session, AT_ONCE, job_ids)):
-            pass
-        return await self._write(lambda session: steering.redrive(session, job_ids, tenant))
+        await self._tell_children_of(list(job_ids))
+        delays = dict.fromkeys(job_ids, NO_DELAY)
+        return await self._write(lambda session: steering.redrive(session, delays, tenant))
 
     # Runs
 
@@ -221,16 +227,6 @@ class SqliteStore(Access):
 
     # Flow
 
-    async def close_gate(self, spec: GateSpec) -> Gate:
-        check_gate(spec)
-        return await self._write(lambda session: flowing.close_gate(session, spec))
-
-    async def open_gate(self, gate_id: UUID) -> None:
-        await self._write(lambda session: flowing.open_gate(session, gate_id))
-
-    async def gates(self) -> list[Gate]:
-        return await self._read(flowing.gates)
-
     async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
         check_limit(key, most)
         check_name("tenant", tenant)
@@ -287,6 +283,10 @@ class SqliteStore(Access):
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.expire(session, limit))
 
+    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
+        check_age("max_age", max_age)
+        return await self._ages.expire(self._read, self._write, max_age, limit)
+
     async def drop_gated(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.drop_gated(session, limit))
 
@@ -304,8 +304,11 @@ class SqliteStore(Access):
         counts = await self._read(keeping.count_active)
         await self._write(lambda session: keeping.keep_census(session, counts, taken_at))
 
-    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
-        gone = await self._write(lambda session: keeping.retire(session, keep, limit))
+    async def retire(
+        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
+    ) -> int:
+        gone = await self._retention.retire(self._write, rules_of(keep, kinds), limit)
+        await self._write(lambda session: keeping.forget_others(session, limit))
         while await self._write(lambda session: keeping.retire_notes(session, limit)) == limit:
             pass
         while await self._write(lambda session: keeping.retire_logs(session, logs, limit)) == limit:

@@ -44,12 +44,6 @@ VALUES ($1, $2, $3, $4)
 ON CONFLICT (name) DO UPDATE
    SET weight = excluded.weight, max_queued = excluded.max_queued, max_payload = excluded.max_payload
 
--- name: tenants_shown
-SELECT name, weight, max_queued, max_payload
-  FROM tidewheel.tenant
- WHERE $1::text IS NULL OR name = $1
- ORDER BY name COLLATE "C"
-
 -- name: count_unfinished
 SELECT count(*)
   FROM (SELECT FROM tidewheel.job

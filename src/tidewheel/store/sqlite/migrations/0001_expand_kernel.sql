@@ -28,7 +28,7 @@ CREATE TABLE lane (
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
     -- Whether its jobs have failed before; such a lane appears with the first failure.
     retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
-    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
+    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
     UNIQUE (tenant, queue, kind, needs, keyed, retried)
 ) STRICT;
 
@@ -50,6 +50,8 @@ CREATE TABLE job (
     worker          BLOB,
     cancel_at       INTEGER,
     cancel_reason   TEXT,
+    -- Asked to stop because of a gate that holds: to be given back, and not cancelled.
+    held            INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)),
     waits_for       TEXT CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
     limit_keys      TEXT,
     unique_key      TEXT,
@@ -75,6 +77,7 @@ CREATE INDEX job_blocked ON job (lane, priority, id) WHERE state = 'blocked';
 CREATE INDEX job_tenant ON job (tenant, id);
 CREATE INDEX job_start_by ON job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
 -- Finished jobs, with all that a redrive needs.
 CREATE TABLE job_history (
@@ -115,12 +118,16 @@ CREATE TABLE job_history (
     error           TEXT,
     usage           TEXT,
     -- When all that the job was about was removed; only the fact that there was such a job is left.
-    erased_at       INTEGER
+    erased_at       INTEGER,
+    -- Of the error, for the dead.
+    fingerprint     TEXT
 ) STRICT;
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
 -- Dead letters are few among the many; lists of them must not walk over all that succeeded.
 CREATE INDEX job_history_failed ON job_history (state, id) WHERE state <> 'succeeded';
+-- Dead letters by what they died of; the index has all that their groups show.
+CREATE INDEX job_history_dead ON job_history (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 -- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
 CREATE TABLE dependency (
@@ -191,6 +198,14 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+-- How fast jobs end, by what had finished at the last two censuses.
+CREATE TABLE finish_rate (
+    lane       INTEGER NOT NULL PRIMARY KEY,
+    finished   INTEGER NOT NULL,
+    taken_at   INTEGER NOT NULL,
+    per_second REAL
+) STRICT;
+
 -- One row a worker, one lease a worker; runs are found by job.worker.
 CREATE TABLE worker (
     id            BLOB NOT NULL PRIMARY KEY,
@@ -222,13 +237,18 @@ CREATE TABLE duty (
 
 CREATE TABLE gate (
     id         BLOB NOT NULL PRIMARY KEY,
-    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop')),
+    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop', 'slow')),
     kind       TEXT,
     queue      TEXT,
     tenant     TEXT,
     reason     TEXT NOT NULL,
     author     TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    -- Of a slow one: jobs a second over the whole cluster, and from when on the next one may start.
+    rate       REAL CHECK (rate > 0 AND (rate IS NOT NULL) = (mode = 'slow')),
+    ready_at   INTEGER NOT NULL,
+    expires_at INTEGER,
+    stop_running INTEGER NOT NULL CHECK (stop_running IN (0, 1)),
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
@@ -239,6 +259,40 @@ CREATE TABLE limit_key (
     running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
     PRIMARY KEY (tenant, key)
 ) STRICT, WITHOUT ROWID;
+
+-- `next_fire_at` is the first occurrence that is not recorded; NULL if there is none, and while it is paused.
+CREATE TABLE schedule (
+    id           BLOB NOT NULL PRIMARY KEY,
+    tenant       INTEGER NOT NULL REFERENCES tenant,
+    name         TEXT NOT NULL,
+    shard        INTEGER NOT NULL,
+    definition   TEXT NOT NULL,
+    paused       INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+    version      INTEGER NOT NULL DEFAULT 1,
+    fired        INTEGER NOT NULL DEFAULT 0,
+    next_fire_at INTEGER CHECK (next_fire_at IS NULL OR NOT paused),
+    declared_by  TEXT,
+    orphaned_at  INTEGER,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+-- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
+CREATE TABLE occurrence (
+    schedule_id BLOB NOT NULL,
+    fire_at     INTEGER NOT NULL,
+    source      TEXT NOT NULL CHECK (source IN ('planned', 'manual', 'backfill')),
+    outcome     TEXT NOT NULL CHECK (outcome IN ('made', 'missed', 'skipped')),
+    reason      TEXT NOT NULL DEFAULT '',
+    job_id      BLOB CHECK (outcome <> 'made' OR job_id IS NOT NULL),
+    undecided   INTEGER CHECK (undecided IS NULL OR outcome = 'made'),
+    recorded_at INTEGER NOT NULL,
+    PRIMARY KEY (schedule_id, fire_at)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX occurrence_undecided ON occurrence (undecided, fire_at) WHERE undecided IS NOT NULL;
+CREATE INDEX occurrence_age ON occurrence (recorded_at);
 
 -- `check_at` is when to see whether the key may be forgotten; the end of its job may put that off.
 CREATE TABLE idempotency (
@@ -285,8 +339,8 @@ CREATE INDEX audit_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
-       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
-       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
+       CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL AS finished_at, NULL AS result,
        NULL AS result_location, NULL AS error, NULL AS usage, job.waits, job.on_parent_failure,
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (

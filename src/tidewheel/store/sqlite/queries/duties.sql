@@ -27,7 +27,15 @@ DELETE FROM keeper WHERE id = :node
 SELECT EXISTS (SELECT 1 FROM worker WHERE alive AND lease_until <= :now),
        (SELECT min(start_by) FROM job WHERE start_by IS NOT NULL AND state <> 'running'),
        EXISTS (SELECT 1 FROM lane WHERE gate = 'drop'),
-       EXISTS (SELECT 1 FROM ended_parent)
+       (SELECT min(expires_at) FROM gate),
+       EXISTS (SELECT 1 FROM gate WHERE stop_running),
+       EXISTS (SELECT 1 FROM ended_parent),
+       (SELECT json_group_array((SELECT min(next_fire_at) FROM schedule
+                                  WHERE shard = n.value AND next_fire_at IS NOT NULL))
+          FROM json_each(:shards) AS n),
+       (SELECT json_group_array((SELECT min(fire_at) FROM occurrence
+                                  WHERE undecided = n.value AND undecided IS NOT NULL))
+          FROM json_each(:shards) AS n)
 
 -- name: forget_nodes
 DELETE FROM keeper WHERE until < :now - :day
