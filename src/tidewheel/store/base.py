@@ -56,6 +56,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Only jobs that are at least this urgent, however long others have waited; None stands for all."""
     needs: Needs | None = None
     """Only jobs with just these needs, for a worker that has kept what they ask for; None stands for all."""
+    tenant: str | None = None
+    """Only jobs of this tenant, for a worker that came with a key of one; None stands for all."""
 
     @property
     def priorities(self) -> tuple[Priority, ...]:

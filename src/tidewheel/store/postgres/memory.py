@@ -21,7 +21,9 @@ CHEAP_SWEEP: Final = 0.01
 
 Pair = tuple[int, int]
 """(lane, priority)."""
-Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, str | None]
+Scope = tuple[
+    tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, *tuple[str | None, ...]
+]
 """Queues, kinds, labels, and the least priority: who leaves some priorities out has marks and turns apart."""
 
 
