@@ -1,5 +1,6 @@
 """Erasure: nothing of what a job was about is left, and that there was such a job stays."""
 
+import asyncio
 from typing import Any
 from uuid import uuid4
 
@@ -130,3 +131,20 @@ async def test_a_job_of_another_tenant_is_not_there_to_be_erased(store: Store, w
     own = await start(store, worker, tenant="ada")
     await settle(store, worker, own)
     assert msgspec.structs.asdict(await store.erase(own.job_id, by=ADA))["erased_at"] == START
+
+
+async def test_an_erasure_and_a_redrive_at_once_leave_one_of_the_two(backend: Backend, worker: Worker) -> None:
+    here, there = await stores_on(backend, 2)
+    for _ in range(20):
+        run = await start(here, worker, args={"n": 1})
+        await settle(here, worker, run, Cause.GAVE_UP)
+        erased, sent = await asyncio.gather(
+            here.erase(run.job_id, by=ROOT), there.redrive([run.job_id]), return_exceptions=True
+        )
+        job = await here.get(run.job_id)
+        if sent:
+            assert isinstance(erased, NotFinished)
+            assert (job.state, job.args) == (State.QUEUED, {"n": 1})
+            await here.cancel(run.job_id)
+        else:
+            assert (job.state, job.args, job.erased_at) == (State.DEAD, {}, START)

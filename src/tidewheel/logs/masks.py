@@ -1,7 +1,9 @@
 """Secrets that must not be seen in lines."""
 
+import json
 from collections.abc import Iterable
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 import msgspec
 
@@ -18,8 +20,9 @@ class Masks:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= LEAST}
-        self._shown = sorted({form for line in lines for form in (line, clean(line))}, key=len, reverse=True)
-        self.raw = tuple(line.encode(errors="replace") for line in lines)
+        forms = {form for line in lines for form in _forms(line)}
+        self._shown = sorted(forms | set(map(clean, forms)), key=len, reverse=True)
+        self.raw = tuple(form.encode(errors="replace") for form in forms)
         """As they look in output, for whoever cuts it."""
         self.longest = max(map(len, self.raw), default=0)
 
@@ -64,3 +67,10 @@ class Masks:
         if isinstance(value, dict):
             return {self.hide(name): self._hide_in_value(inner) for name, inner in value.items()}
         return [self._hide_in_value(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _forms(line: str) -> set[str]:
+    """Return how a line of a secret is written: as it is, in JSON, in the `repr` of Python, and in a URL."""
+    plain = line.encode(errors="replace").decode()  # halves of surrogate pairs are in no URL
+    written = (json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1], repr(line)[1:-1])
+    return {line, *written, quote(plain), quote(plain, safe=""), quote_plus(plain)}

@@ -39,6 +39,7 @@ WITH named AS MATERIALIZED (
     DELETE FROM tidewheel.job_history AS history
      USING free
      WHERE free.claimant = 1 AND history.id = free.id AND history.finished_at = free.finished_at AND history.state = free.state
+       AND history.erased_at IS NULL  -- again: it may have been erased while this waited for its lock
     RETURNING history.*
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
