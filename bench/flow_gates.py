@@ -5,10 +5,9 @@ import heapq
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -46,27 +45,6 @@ class GateSizes:
     herd: int = 100_000
     batch: int = 200
     submit_batch: int = 1_000
-
-
-SIZES: Final[Mapping[str, GateSizes]] = MappingProxyType(
-    {
-        sizes.name: sizes
-        for sizes in (
-            GateSizes(name="full"),
-            GateSizes(name="quick", flood=100_000, gate_rounds=5, others=100, share_seconds=2.0, herd=20_000),
-            GateSizes(
-                name="tiny",
-                flood=300,
-                gate_rounds=2,
-                others=4,
-                share_seconds=0.2,
-                herd=60,
-                batch=20,
-                submit_batch=20,
-            ),
-        )
-    }
-)
 
 
 # A gate on a flood

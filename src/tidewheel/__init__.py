@@ -13,14 +13,17 @@ if TYPE_CHECKING:
         JobFailed,
         KeyReused,
         LeaseLost,
+        NameTaken,
         NotFound,
         OutcomeUnknown,
+        StaleVersion,
         StoreFull,
         StoreMismatch,
         TideError,
         Unavailable,
     )
     from tidewheel.model.job import Job as JobInfo
+    from tidewheel.model.misfire import Misfire
     from tidewheel.model.priority import Priority
     from tidewheel.model.retry import RetryPolicy
     from tidewheel.model.states import State
@@ -47,12 +50,15 @@ __all__ = [
     "JobInfo",
     "KeyReused",
     "LeaseLost",
+    "Misfire",
+    "NameTaken",
     "NotFound",
     "OutcomeUnknown",
     "Priority",
     "Retry",
     "RetryPolicy",
     "Signature",
+    "StaleVersion",
     "State",
     "StoreFull",
     "StoreMismatch",
@@ -71,6 +77,7 @@ _ELSEWHERE = {
     "GroupJob": "sdk.job",
     "Job": "sdk.job",
     "JobInfo": "model.job",
+    "Misfire": "model.misfire",
     "Priority": "model.priority",
     "Retry": "tasks.signals",
     "RetryPolicy": "model.retry",

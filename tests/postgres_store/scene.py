@@ -140,7 +140,7 @@ def _specs(scene: Scene) -> list[Any]:
 
 def _endings(scene: Scene) -> list[Any]:
     n = len(scene.runs)
-    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 5]
+    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 6]
 
 
 def _edges(scene: Scene) -> list[Any]:
@@ -194,7 +194,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
-    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None], 0),
+    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND]], 0),
     # dependencies
     "lock_parents": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "await_active": _hot("job_pkey, Tid Scan", lambda s: [_ids(s.runs)], 2 * BATCH),

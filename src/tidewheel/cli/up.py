@@ -18,9 +18,9 @@ def up(
     app: App = None,
     blobs: Blobs = None,
     slots: Slots = None,
-    keep: KeepFor = [],
+    keep: KeepFor = [],  # noqa: B006 - typer copies it
     max_age: MaxAge = "14d",
-) -> None:  # noqa: B006
+) -> None:
     """Start Tidewheel: bring the database up to date, run its jobs and keep it, until Ctrl-C.
 
     Runs commands (`tide submit -- echo hello`), HTTP calls and the tasks of an app; takes back the runs of workers that

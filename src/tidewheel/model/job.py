@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import OnParentFailure
+from tidewheel.model.fingerprint import fingerprint_of
 from tidewheel.model.gate import Gate
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
@@ -168,6 +169,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress_message: str = ""
     paused: bool = False
     """Whether it runs and is paused."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of its error, if it is dead."""
+        return fingerprint_of(self.error) if self.state is State.DEAD else None
 
     @property
     def recurring(self) -> bool:

@@ -10,6 +10,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_name
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.sdk import builtin
+from tidewheel.sdk.dead_letters import DeadLetters
 from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.gates import Gates
@@ -52,6 +53,11 @@ class App(Desk):
             return Job(self, job_id if isinstance(job_id, UUID) else UUID(job_id), created=False)
         except (ValueError, AttributeError, TypeError):
             raise Invalid("job_id", f"must be the id of a job, not {job_id!r}") from None
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Jobs that ended without success: what they died of, and sending them round again."""
+        return DeadLetters(self)
 
     @property
     def gates(self) -> Gates:

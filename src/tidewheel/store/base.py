@@ -30,6 +30,7 @@ from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
+from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
@@ -359,6 +360,7 @@ class Store(
     OccurrenceStore,
     SearchStore,
     ExplainStore,
+    DeadLetterStore,
     DutyStore,
     UpkeepStore,
     Protocol,

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
+from tidewheel.model.fingerprint import fingerprint_of
 from tidewheel.model.outcome import ATTEMPTS, LOSSES, RETRIED, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
@@ -102,6 +103,7 @@ async def _move_to_history(
                 failure_text(e.error),
                 e.started_at,
                 usage_text(e.usage),
+                fingerprint_of(e.error) if e.state is State.DEAD else None,
             )
             for e in endings
         ),

@@ -226,6 +226,7 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error json,
     usage json,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY LIST (state);
@@ -337,6 +338,7 @@ CREATE TABLE tidewheel.job_history_other (
     result_location text,
     error json,
     usage json,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -375,6 +377,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     result_location text,
     error json,
     usage json,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -528,6 +531,9 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.census
+    ADD CONSTRAINT census_pkey PRIMARY KEY (lane, state, priority);
+
 ALTER TABLE ONLY tidewheel.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (child, parent);
 
@@ -608,6 +614,8 @@ CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE
 CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
 
 CREATE INDEX job_due ON tidewheel.job USING btree (lane, priority, run_at, id) WHERE (state = 'queued'::text);
+
+CREATE INDEX job_history_dead ON ONLY tidewheel.job_history_other USING btree (tenant, fingerprint, lane, finished_at, id) WHERE (state = 'dead'::text);
 
 CREATE INDEX job_history_id ON ONLY tidewheel.job_history USING btree (id);
 

@@ -17,7 +17,7 @@ SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
 MAX_PAGE = 1000
 _WIDTH = len(JobRow._fields)
-_LAST = UUID(int=2**128 - 1)
+LAST_ID = UUID(int=2**128 - 1)
 FIRST_ID = make_id(1, 0)
 """Above the ids of the tables' keels."""
 _SKEW = timedelta(days=1)
@@ -37,8 +37,7 @@ class Searching(Part):
         return found[0]
 
     async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
-        if not 1 <= limit <= MAX_PAGE:
-            raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+        check_page(limit)
 
         async def look(connection: Connection) -> Page:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -64,6 +63,13 @@ class Searching(Part):
             return Counts(await connection.fetchval(SQL["census_at"]), [_count(row) for row in rows])
 
         return await self._db.read(look)
+
+
+def check_page(limit: int) -> int:
+    """Refuse pages that are empty or too long."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+    return limit
 
 
 async def find_job(connection: Connection, job_id: UUID, tenant: str | None) -> Job | None:
@@ -110,7 +116,7 @@ async def completed(connection: Connection, jobs: list[Job]) -> list[Job]:
 
 def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:
     """Return the range of ids to read: an id carries about the time at which its job was made."""
-    below = after or _LAST
+    below = after or LAST_ID
     if where.created_before is not None:
         below = min(below, _id_at(where.created_before + _SKEW))
     return below, FIRST_ID if where.created_from is None else _id_at(where.created_from - _SKEW)

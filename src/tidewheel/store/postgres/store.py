@@ -4,6 +4,7 @@ from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
+from tidewheel.store.postgres.dead_letters import DeadLetters
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.explaining import Explaining
@@ -20,14 +21,13 @@ from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
 from tidewheel.store.postgres.sharing import Sharing
-from tidewheel.store.postgres.steering import Steering
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
     Submitting,
-    Steering,
+    DeadLetters,
     Working,
     Settling,
     Listening,

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
+from tidewheel.model.fingerprint import fingerprint_of
 from tidewheel.model.outcome import (
     ATTEMPTS,
     LOSSES,
@@ -82,8 +83,9 @@ def end_runs(
 
 def bury(session: Session, run: Held, why: str, now: int) -> None:
     """End a run whose outcome cannot be stored."""
-    error = failure_text(unstorable(why))
-    row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, None, None, error, None)
+    error = unstorable(why)
+    told = (None, None, failure_text(error), None, None, fingerprint_of(error))
+    row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, *told)
     _move_to_history(session, "finish", [row], Counter({(run.lane, State.DEAD): 1}), now)
     free_keys(session, [run], now)
     tell_children(session, _parents({run.awaited: EndedParent(State.DEAD)}), now)
@@ -176,9 +178,10 @@ def _finish(session: Session, ends: list[Ended], now: int) -> None:
     for run, outcome, cause in ends:
         state = move(State.RUNNING, cause)
         counts[run.lane, state] += 1
-        error = failure_text(error_of(cause, outcome.error, run.cancel_reason))
-        told = (outcome.result, outcome.result_location, error, some(micros, outcome.started_at))
-        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage)))
+        error = error_of(cause, outcome.error, run.cancel_reason)
+        told = (outcome.result, outcome.result_location, failure_text(error), some(micros, outcome.started_at))
+        mark = fingerprint_of(error) if state is State.DEAD else None
+        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage), mark))
     _move_to_history(session, "finish", rows, counts, now)
 
 

@@ -115,7 +115,9 @@ CREATE TABLE job_history (
     result          TEXT CHECK (json_valid(result)),
     result_location TEXT,
     error           TEXT,
-    usage           TEXT
+    usage           TEXT,
+    -- Of the error, for the dead.
+    fingerprint     TEXT
 ) STRICT;
 
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
@@ -123,6 +125,8 @@ CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
 
 CREATE INDEX job_history_failed ON job_history (state, id) WHERE state <> 'succeeded';
+
+CREATE INDEX job_history_dead ON job_history (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 CREATE TABLE dependency (
     child  BLOB NOT NULL,

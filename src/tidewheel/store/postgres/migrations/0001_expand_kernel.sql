@@ -130,6 +130,8 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error           json,
     usage           json,
+    -- Of the error, for the dead.
+    fingerprint     text,
     CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
 ) PARTITION BY LIST (state);
 ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason, DROP COLUMN waits, DROP COLUMN held,
@@ -141,6 +143,9 @@ CREATE TABLE tidewheel.job_history_succeeded PARTITION OF tidewheel.job_history
     FOR VALUES IN ('succeeded') PARTITION BY RANGE (finished_at);
 CREATE TABLE tidewheel.job_history_other PARTITION OF tidewheel.job_history
     FOR VALUES IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped') PARTITION BY RANGE (finished_at);
+
+-- Dead letters by what they died of; the index has all that their groups show.
+CREATE INDEX job_history_dead ON tidewheel.job_history_other (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 -- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
 -- Whoever sets it holds the lock of the child's row. No index knows of it, so that the row changes in place.
@@ -220,7 +225,8 @@ CREATE TABLE tidewheel.census (
     lane     integer NOT NULL,
     state    text NOT NULL,
     priority smallint NOT NULL,
-    jobs     bigint NOT NULL
+    jobs     bigint NOT NULL,
+    PRIMARY KEY (lane, state, priority)
 );
 
 -- How fast jobs end, by what had finished at the last two censuses.

@@ -65,8 +65,8 @@ SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_key
 WITH ending AS MATERIALIZED (
     SELECT *
       FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-                  $9::text[])
-           AS ending (id, state, cause, result, result_location, error, started_at, usage)
+                  $9::text[], $10::text[])
+           AS ending (id, state, cause, result, result_location, error, started_at, usage, fingerprint)
 ), mine AS MATERIALIZED (
     SELECT job.at
       FROM ending
@@ -84,7 +84,8 @@ WITH ending AS MATERIALIZED (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
            token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
-           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error, usage)
+           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error, usage,
+           fingerprint)
     SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
            gone.start_by, coalesce(ending.started_at, gone.started_at),
            CASE WHEN gone.state = 'running' THEN tidewheel.now() ELSE gone.ended_at END, gone.cancel_at,
@@ -93,7 +94,7 @@ WITH ending AS MATERIALIZED (
            gone.losses + (ending.cause = 'quarantined')::integer,
            ending.state, gone.args, gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key,
            gone.on_parent_failure, gone.awaited, tidewheel.now(), ending.cause, gone.state = 'running', ending.result::json, ending.result_location, ending.error::json,
-           ending.usage::json
+           ending.usage::json, ending.fingerprint
       FROM gone
       JOIN ending ON ending.id = gone.id
 )

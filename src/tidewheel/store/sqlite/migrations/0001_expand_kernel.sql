@@ -114,12 +114,16 @@ CREATE TABLE job_history (
     result          TEXT CHECK (json_valid(result)),
     result_location TEXT,
     error           TEXT,
-    usage           TEXT
+    usage           TEXT,
+    -- Of the error, for the dead.
+    fingerprint     TEXT
 ) STRICT;
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
 -- Dead letters are few among the many; lists of them must not walk over all that succeeded.
 CREATE INDEX job_history_failed ON job_history (state, id) WHERE state <> 'succeeded';
+-- Dead letters by what they died of; the index has all that their groups show.
+CREATE INDEX job_history_dead ON job_history (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 -- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
 CREATE TABLE dependency (

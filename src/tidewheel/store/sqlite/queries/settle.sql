@@ -34,13 +34,14 @@ INSERT INTO job_history (
        id, lane, tenant, priority, state, run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
        cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
        updated_at, started_at, ended_at, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error,
-       usage)
+       usage, fingerprint)
 SELECT job.id, lane, tenant, priority, ended.value ->> 3, run_at, due_at, start_by, token,
        failures + (ended.value ->> 4 IN ('gave_up', 'unstorable')), losses + (ended.value ->> 4 = 'quarantined'),
        worker, cancel_at, cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options,
        created_at, :now, coalesce(ended.value ->> 8, started_at),
        CASE WHEN job.state = 'running' THEN :now ELSE ended_at END, on_parent_failure, awaited, :now, ended.value ->> 4, job.state = 'running',
-       ended.value ->> 5, ended.value ->> 6, ended.value ->> 7, ended.value ->> 9
+       ended.value ->> 5, ended.value ->> 6, ended.value ->> 7, ended.value ->> 9,
+       ended.value ->> 10
   FROM json_each(:ends) AS ended
  CROSS JOIN job ON job.rowid = ended.value ->> 0
  WHERE job.token = ended.value ->> 1 AND +job.state = ended.value ->> 2

@@ -35,7 +35,8 @@ INSERT INTO job (
        id, lane, tenant, priority, state, run_at, due_at, start_by, token, worker, limit_keys, unique_key,
        idempotency_key, schedule_id, args, labels, options, created_at, updated_at, started_at, ended_at,
        on_parent_failure, awaited)
-SELECT job_history.id, sent.value ->> 1, tenant, priority, 'queued', :now, due_at, CASE WHEN start_by > :now THEN start_by END, token, worker,
+SELECT job_history.id, sent.value ->> 1, tenant, priority, 'queued', sent.value ->> 2, due_at,
+       CASE WHEN start_by > sent.value ->> 2 THEN start_by END, token, worker,
        limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at, :now, started_at, ended_at,
        on_parent_failure, awaited
   FROM json_each(:sent) AS sent
