@@ -57,6 +57,7 @@ def chores_of(store: Store, clock: Clock) -> list[Chore]:
         Chore("blocked", timedelta(seconds=30), store.recheck_blocked),
         Chore("census", timedelta(seconds=10), census),
         Chore("limits", timedelta(seconds=30), store.repair_limits),
+        Chore("unused limits", timedelta(minutes=1), store.forget_unused_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
     ]

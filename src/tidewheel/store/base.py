@@ -22,7 +22,6 @@ import msgspec
 from tidewheel.model.dependency import Relative
 from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
@@ -31,6 +30,7 @@ from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
 from tidewheel.store.joining import JoinStore
+from tidewheel.store.limiting import LimitStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -231,7 +231,7 @@ class WorkerStore(Protocol):
 
 
 class FlowStore(Protocol):
-    """For operators: gates and limits."""
+    """For operators: gates."""
 
     async def close_gate(self, spec: GateSpec) -> Gate:
         """Close a gate on a kind, queue or tenant (or a combination); replaces the one on just the same.
@@ -246,22 +246,6 @@ class FlowStore(Protocol):
 
     async def gates(self) -> list[Gate]:
         """Return the closed gates, oldest first."""
-        ...
-
-    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
-        """Let at most `most` jobs with this limit key run at once; releases waiters if there is more room now."""
-        ...
-
-    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        """Remove a limit and release all who wait for it. Raises NotFound."""
-        ...
-
-    async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        """Return the limits with how many run under each, by tenant and key."""
-        ...
-
-    async def repair_limits(self) -> int:
-        """Recount what runs under each limit, release waiters that have room; return how many counters were wrong."""
         ...
 
 
@@ -360,6 +344,7 @@ class Store(
     NoteStore,
     LogStore,
     FlowStore,
+    LimitStore,
     SearchStore,
     UpkeepStore,
     Protocol,

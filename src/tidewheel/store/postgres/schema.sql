@@ -368,12 +368,37 @@ ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 CREATE TABLE tidewheel.limit_key (
     tenant integer NOT NULL,
     key text NOT NULL,
-    most integer NOT NULL,
+    rule text,
+    most integer,
     running integer DEFAULT 0 NOT NULL,
+    starts integer,
+    seconds integer,
+    burst integer,
+    tokens double precision,
+    filled_at bigint,
+    look_at bigint,
+    CONSTRAINT limit_key_check CHECK (((seconds IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_key_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_key_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
     CONSTRAINT limit_key_most_check CHECK ((most > 0)),
-    CONSTRAINT limit_key_running_check CHECK ((running >= 0))
+    CONSTRAINT limit_key_running_check CHECK ((running >= 0)),
+    CONSTRAINT limit_key_starts_check CHECK ((starts > 0))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE tidewheel.limit_rule (
+    name text NOT NULL,
+    most integer,
+    starts integer,
+    seconds integer,
+    burst integer,
+    by_hand boolean NOT NULL,
+    CONSTRAINT limit_rule_check CHECK (((seconds IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_rule_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_rule_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
+    CONSTRAINT limit_rule_most_check CHECK ((most > 0)),
+    CONSTRAINT limit_rule_starts_check CHECK ((starts > 0))
+);
 
 CREATE TABLE tidewheel.log (
     job_id uuid NOT NULL,
@@ -494,6 +519,9 @@ ALTER TABLE ONLY tidewheel.lane
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);
 
+ALTER TABLE ONLY tidewheel.limit_rule
+    ADD CONSTRAINT limit_rule_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY tidewheel.meta
     ADD CONSTRAINT meta_pkey PRIMARY KEY (one);
 
@@ -553,6 +581,8 @@ CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
 CREATE UNIQUE INDEX job_unique ON tidewheel.job USING btree (tenant, unique_key) WHERE (unique_key IS NOT NULL);
 
 CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
+
+CREATE INDEX limit_key_look ON tidewheel.limit_key USING btree (look_at) WHERE (look_at IS NOT NULL);
 
 CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
 

@@ -7,6 +7,7 @@ from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
+from tidewheel.store.postgres.limiting import Limiting
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
@@ -20,7 +21,18 @@ from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
-    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Flowing, Searching, Depending, Keeping
+    Submitting,
+    Steering,
+    Working,
+    Settling,
+    Listening,
+    Noting,
+    LogLines,
+    Flowing,
+    Limiting,
+    Searching,
+    Depending,
+    Keeping,
 ):
     """See `store.base.Store`."""
 

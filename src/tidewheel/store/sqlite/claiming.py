@@ -8,12 +8,13 @@ import msgspec
 
 from tidewheel.errors import LeaseLost
 from tidewheel.model.job import Claimed, Run
+from tidewheel.model.limit import look_time
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs, Resources, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import is_unfit
-from tidewheel.store.sqlite.lanes import Lanes
-from tidewheel.store.sqlite.limits import admit_candidates, turn_away
+from tidewheel.store.sqlite.lanes import NEVER, Lanes
+from tidewheel.store.sqlite.limits import admit_candidates, refill, turn_away
 from tidewheel.store.sqlite.planning import Pick, peek_rows, plan
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import instant, json_text
@@ -53,6 +54,8 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
     if not session.value("worker_is_alive", worker=worker, now=now):
         session.forget_turns(request.worker_id)
         raise LeaseLost(request.worker_id)
+    if session.lanes.refill_at <= now:
+        refill(session, now)
     places: list[int] = []
     for _ in range(ROUNDS):
         picks = plan(session, request, request.limit - len(places), now)
@@ -144,6 +147,11 @@ def _with_less_free(lanes: Lanes, request: ClaimRequest, taken: list[Pick]) -> C
 
 
 def _next_due(lanes: Lanes, request: ClaimRequest, now: int) -> datetime | None:
-    """Return when the next job of these lanes becomes due; now, if the look ended before all that is due was seen."""
+    """Return when the next job of these lanes becomes due, or a token comes that someone waits for.
+
+    It is now, if the look ended before all that is due was seen.
+    """
     firsts = [lanes.first[level][pair][0] for level in request.priorities for pair in lanes.waiting_for(request, level)]
+    if lanes.refill_at != NEVER:
+        firsts.append(look_time(lanes.refill_at))
     return instant(max(min(firsts), now)) if firsts else None

@@ -1,21 +1,15 @@
-"""Flow control: gates, which are flags on lanes, and limits, which are counters by key."""
+"""Gates, which are flags on lanes."""
 
-from typing import Final
 from uuid import UUID
 
 import apsw
-import msgspec
 
 from tidewheel.errors import NotFound
 from tidewheel.model.gate import Gate, GateSpec, flag_of
-from tidewheel.model.limit import Limit
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.lanes import gate_of
-from tidewheel.store.sqlite.limits import let_go
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text
-
-_keys: Final = msgspec.json.Decoder(list[tuple[int, str]]).decode
 
 
 def close_gate(session: Session, spec: GateSpec) -> Gate:
@@ -41,36 +35,6 @@ def open_gate(session: Session, gate_id: UUID) -> None:
 def gates(connection: apsw.Connection) -> list[Gate]:
     """See `store.base.FlowStore.gates`."""
     return [gate_of(row) for row in rows(connection, "gates", {})]
-
-
-def set_limit(session: Session, key: str, most: int, tenant: str) -> Limit:
-    """See `store.base.FlowStore.set_limit`."""
-    number = session.lanes.tenant(session.connection, tenant)
-    session.run("set_limit", tenant=number, key=key, most=most)
-    session.rows("recount", tenant=number, key=key)
-    let_go(session, [(number, key)], session.now)
-    (row,) = session.rows("get_limit", tenant=number, key=key)
-    return Limit(*row)
-
-
-def remove_limit(session: Session, key: str, tenant: str) -> None:
-    """See `store.base.FlowStore.remove_limit`."""
-    number = session.lanes.known_tenant(tenant)
-    if number is None or session.value("remove_limit", tenant=number, key=key) is None:
-        raise NotFound("limit", key)
-    let_go(session, [(number, key)], session.now)
-
-
-def limits(connection: apsw.Connection, tenant: str | None) -> list[Limit]:
-    """See `store.base.FlowStore.limits`."""
-    return [Limit(*row) for row in rows(connection, "limits", {"tenant": tenant})]
-
-
-def repair_limits(session: Session) -> int:
-    """See `store.base.FlowStore.repair_limits`. Also lets those go who wait for a key that has no limit any more."""
-    wrong = session.rows("recount", tenant=None, key=None)
-    let_go(session, _keys(session.value("keys_waited_for")), session.now)
-    return len(wrong)
 
 
 def _flag_lanes(session: Session) -> None:

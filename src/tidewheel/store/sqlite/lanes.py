@@ -52,6 +52,10 @@ class Lanes:
         """For each priority: pair → its first queued job. Pairs without queued jobs may be missing."""
         self.soonest = NEVER
         """The earliest `run_at` of what was marked since someone looked."""
+        self.rules: set[str] = set()
+        """The names of the rules for limit keys."""
+        self.refill_at = NEVER
+        """When tokens come for someone who waits for them, or before that."""
         self._added = count(_LATER)
         self._ids: dict[LaneKey, int] = {}
         self._tenants: dict[str, tuple[int, float]] = {}
@@ -72,7 +76,8 @@ class Lanes:
         """Read again what may have changed."""
         if self._current:
             return
-        ((_, version, _),) = rows(connection, "meta", {})
+        ((_, version, _, look_at),) = rows(connection, "meta", {})
+        self.look_again_at(look_at)
         if version != self._version:
             self._version = version
             self.read(connection)
@@ -88,6 +93,16 @@ class Lanes:
         first = level.get(pair)
         if first is None or first[0] > run_at:
             level[pair] = (run_at, next(self._added))
+
+    def look_at(self, instant: int) -> None:
+        """Note that someone waits for a token that comes then."""
+        if instant < self.refill_at:
+            self.refill_at = instant
+            self.soonest = min(self.soonest, instant)
+
+    def look_again_at(self, instant: int | None) -> None:
+        """Note when the next token comes for which someone waits; None if nobody does."""
+        self.refill_at = NEVER if instant is None else instant
 
     def mistrust(self, pairs: Iterable[int]) -> None:
         """Note that the first jobs of pairs may be others now."""
@@ -139,6 +154,7 @@ class Lanes:
         names = {number: name for number, name, _ in tenants}
         self._tenants = {name: (number, weight) for number, name, weight in tenants}
         self.gates = [gate_of(row) for row in rows(connection, "gates", {})]
+        self.rules = {row[0] for row in rows(connection, "limit_rules", {})}
         self.by_id, self._ids = {}, {}
         for number, tenant, queue, kind, needs, keyed, gate in rows(connection, "lanes", {}):
             self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed)), gate)

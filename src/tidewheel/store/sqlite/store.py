@@ -19,11 +19,12 @@ from tidewheel.model.dependency import AT_ONCE, Relative
 from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit, check_limit
+from tidewheel.model.limit import Limit, LimitRule, by_hand, check_declared, check_limit, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.rate import Pace
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.states import Cause, State
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
@@ -38,6 +39,7 @@ from tidewheel.store.sqlite import (
     flowing,
     joining,
     keeping,
+    limiting,
     log_lines,
     noting,
     searching,
@@ -225,19 +227,40 @@ class SqliteStore:
     async def gates(self) -> list[Gate]:
         return await self._read(flowing.gates)
 
-    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
-        check_limit(key, most)
+    # Limits
+
+    async def set_limit(
+        self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
+    ) -> Limit:
+        check_limit(key, most, rate)
         check_name("tenant", tenant)
-        return await self._write(lambda session: flowing.set_limit(session, key, most, tenant))
+        return await self._write(lambda session: limiting.set_limit(session, key, most, rate, tenant))
 
     async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        await self._write(lambda session: flowing.remove_limit(session, key, tenant))
+        await self._write(lambda session: limiting.remove_limit(session, key, tenant))
 
     async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        return await self._read(lambda connection: flowing.limits(connection, tenant))
+        return await self._read(lambda connection: limiting.limits(connection, tenant, micros(self._clock.now())))
+
+    async def set_rule(self, rule: LimitRule) -> None:
+        check_rule(rule)
+        await self._write(lambda session: limiting.put_rules(session, [by_hand(rule)]))
+
+    async def declare_rules(self, rules: Sequence[LimitRule]) -> int:
+        declared = check_declared(rules)
+        return await self._write(lambda session: limiting.put_rules(session, declared))
+
+    async def remove_rule(self, name: str) -> None:
+        await self._write(lambda session: limiting.remove_rule(session, name))
+
+    async def rules(self) -> list[LimitRule]:
+        return await self._read(limiting.rules)
 
     async def repair_limits(self) -> int:
-        return await self._write(flowing.repair_limits)
+        return await self._write(limiting.repair_limits)
+
+    async def forget_unused_limits(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: limiting.forget_unused(session, limit))
 
     # Search
 
