@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from tidewheel.sdk.task import Signature, Task
     from tidewheel.sdk.transaction import Transaction
     from tidewheel.tasks.context import Context
+    from tidewheel.tasks.limiting import Concurrency, Rate
     from tidewheel.tasks.signals import Fatal, Retry
 
 __all__ = [
     "AlreadyActive",
     "App",
+    "Concurrency",
     "Conflict",
     "Context",
     "Fatal",
@@ -50,6 +52,7 @@ __all__ = [
     "NotFound",
     "OutcomeUnknown",
     "Priority",
+    "Rate",
     "Retry",
     "RetryPolicy",
     "Signature",
@@ -66,12 +69,14 @@ __all__ = [
 
 _ELSEWHERE = {
     "App": "sdk.app",
+    "Concurrency": "tasks.limiting",
     "Context": "tasks.context",
     "Fatal": "tasks.signals",
     "GroupJob": "sdk.job",
     "Job": "sdk.job",
     "JobInfo": "model.job",
     "Priority": "model.priority",
+    "Rate": "tasks.limiting",
     "Retry": "tasks.signals",
     "RetryPolicy": "model.retry",
     "Signature": "sdk.task",

@@ -15,13 +15,14 @@ from tidewheel.model.states import Cause
 from tidewheel.sdk.builtin import Request
 from tidewheel.sdk.flow import Flow
 from tidewheel.sdk.job import GroupJob, Job
+from tidewheel.sdk.limiting import Limits
 from tidewheel.sdk.task import Signature, Task
 from tidewheel.testing import InMemory
 
 TWINS = {"wait": "await_end"}
 """The twins that are not named by an `a`: `await` is a keyword."""
 ALONE: dict[type, set[str]] = {
-    App: {"task", "job", "run", "use", "pause", "now", "new_id"},
+    App: {"task", "job", "run", "use", "pause", "now", "new_id", "declare_limits"},
     Job: set(),
     GroupJob: set(),
     Task: {"using", "s", "si"},
@@ -29,6 +30,7 @@ ALONE: dict[type, set[str]] = {
     Flow: {"lay"},
     Request: {"count", "index"},
     InMemory: set(),
+    Limits: set(),
 }
 """What has no twin, because it waits for nothing or belongs to one face only."""
 

@@ -13,6 +13,7 @@ from tidewheel.sdk import builtin
 from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
+from tidewheel.sdk.limiting import Limits
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
 from tidewheel.sdk.transaction import Transaction, arun_transaction
@@ -49,6 +50,11 @@ class App(Desk):
             return Job(self, job_id if isinstance(job_id, UUID) else UUID(job_id), created=False)
         except (ValueError, AttributeError, TypeError):
             raise Invalid("job_id", f"must be the id of a job, not {job_id!r}") from None
+
+    @property
+    def limits(self) -> Limits:
+        """Limits by key: `app.limits.set("rate:mail.send", rate="5/s")`."""
+        return Limits(self)
 
     # Many at once
 

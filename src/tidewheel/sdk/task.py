@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, cast
 from uuid import UUID
 
-import msgspec
+from msgspec.structs import replace
 
 from tidewheel.errors import Invalid
 from tidewheel.model.dependency import REFERENCE
 from tidewheel.model.job import JobSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
+from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.options import JobOptions, check_known, spec_of
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.definition import TaskDefinition
@@ -134,9 +135,11 @@ class Signature(Generic[R]):
             args, kwargs = _fed(caller, self._definition.kind, args, kwargs, before.value)
         bound = caller.bind(args, kwargs)
         definition = self._definition
-        return spec_of(
+        spec = spec_of(
             definition.kind, bound, definition.options, self._options, self.desk.now(), tenant=self.desk.tenant
         )
+        limits = definition.options.limits
+        return replace(spec, limit_keys=limit_keys_of(limits, spec, caller.whole(bound))) if limits else spec
 
     def lay(self, before: Before, specs: list[JobSpec]) -> Before:
         """Add the job to a batch, behind others of it."""
@@ -145,7 +148,7 @@ class Signature(Generic[R]):
             raise Invalid("chain", f"a member ({spec.kind}) cannot have idempotency_key, unique='keep' or connection")
         job_id = self.desk.new_id()
         after = tuple(dict.fromkeys((*spec.after, *before.ids)))
-        specs.append(msgspec.structs.replace(spec, id=job_id, after=after))
+        specs.append(replace(spec, id=job_id, after=after))
         return Before((job_id,), {REFERENCE: str(job_id)})
 
 
