@@ -7,6 +7,8 @@
     │   ├── KeyReused(key)             an idempotency key came back with another body
     │   ├── AlreadyActive(job_id)      a job with the same unique key has not ended
     │   ├── IdTaken(job_id)            there is a job with the id that was given
+    │   ├── NameTaken(name)            there is a schedule of that name
+    │   ├── StaleVersion(…)            the schedule was changed since it was read
     │   └── IllegalMove(state, cause)  no such move in the transition table
     ├── LeaseLost(worker_id)           the worker is no longer alive for the store      409
     ├── JobFailed(job_id, state, …)    a job was waited for that ended without a result —
@@ -71,6 +73,24 @@ class IdTaken(Conflict):
     def __init__(self, job_id: object) -> None:
         super().__init__(f"there is a job {job_id} already")
         self.job_id = job_id
+
+
+class NameTaken(Conflict):
+    """There is a schedule of that name already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a schedule named {name!r} already")
+        self.name = name
+
+
+class StaleVersion(Conflict):
+    """A schedule was changed since the version that the caller knows."""
+
+    def __init__(self, name: str, given: int, current: int) -> None:
+        super().__init__(f"schedule {name!r} is at version {current} by now, not {given}: read it again")
+        self.name = name
+        self.given = given
+        self.current = current
 
 
 class IllegalMove(Conflict):

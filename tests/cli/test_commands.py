@@ -130,3 +130,12 @@ def test_up_can_be_stopped_while_it_waits_for_a_server_that_does_not_answer(tmp_
             out, _ = process.communicate(timeout=5)
             connection.close()
     assert (process.returncode, out) == (0, "stopped\n")
+
+
+def test_a_chore_is_done_once_by_its_name(tmp_path: Path) -> None:
+    tide(tmp_path, "store", "migrate")
+    assert "expiry" in tide(tmp_path, "keeper", "chores").stdout.split()
+    done = tide(tmp_path, "keeper", "run-once", "expiry")
+    assert (done.returncode, done.stdout) == (0, "expiry: 0\n")
+    unknown = tide(tmp_path, "keeper", "run-once", "dusting")
+    assert (unknown.returncode, unknown.stderr) == (1, "tide: no chore dusting\n")

@@ -74,6 +74,11 @@ class Backend(abc.ABC):
             ids += [answer.job_id for answer in answers]
         return ids
 
+    @property
+    @abc.abstractmethod
+    def place(self) -> str:
+        """What another process opens the same database by."""
+
     @abc.abstractmethod
     async def _open(self) -> Store: ...
 
@@ -117,6 +122,10 @@ class Backend(abc.ABC):
     async def edges(self) -> list[tuple[UUID, UUID]]:
         """Return all parents with their children that are stored."""
 
+    @abc.abstractmethod
+    async def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+
     # Levers that only some databases have.
 
     async def cut(self) -> bool:
@@ -142,6 +151,10 @@ class SqliteBackend(Backend):
         super().__init__()
         self._path = folder / f"{secrets.token_hex(4)}.db"
         self.clock = FakeClock(START)
+
+    @property
+    def place(self) -> str:
+        return f"sqlite:///{self._path}"
 
     async def _open(self) -> Store:
         from tidewheel.store.sqlite import open_store  # noqa: PLC0415 - a store that is not installed fails its own tests
@@ -195,6 +208,11 @@ class SqliteBackend(Backend):
         with self._connection() as connection:
             found: list[Any] = connection.execute("SELECT parent, child FROM dependency").fetchall()
         return [(UUID(bytes=parent), UUID(bytes=child)) for parent, child in found]
+
+    async def count(self, table: str) -> int:
+        with self._connection() as connection:
+            number: int = connection.execute(f"SELECT count(*) FROM {table}").get
+        return number
 
     def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
@@ -262,6 +280,10 @@ class PostgresBackend(Backend):
         self.url = server.database_url(self._database)
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self.clock = PostgresClock(self)
+
+    @property
+    def place(self) -> str:
+        return self.url
 
     async def _open(self) -> Store:
         from tidewheel.store.postgres import open_store  # noqa: PLC0415 - as above
@@ -332,6 +354,11 @@ class PostgresBackend(Backend):
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]
+
+    async def count(self, table: str) -> int:
+        rows = await self.execute(f"SELECT count(*) FROM tidewheel.{table}")
+        number: int = rows[0][0]
+        return number
 
     async def hold_claims(self) -> Held:
         await self.execute(

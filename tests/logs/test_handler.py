@@ -2,10 +2,20 @@
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from tidewheel.logs import RunHandler, logging_to
+from tidewheel.logs import RunHandler
+from tidewheel.logs.handler import LogSink, current_sink
+
+
+@contextmanager
+def logging_to(sink: LogSink) -> Iterator[None]:
+    token = current_sink.set(sink)
+    yield
+    current_sink.reset(token)
 
 
 class Sink:

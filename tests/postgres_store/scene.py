@@ -5,18 +5,23 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
-from tests.builders import HOUR, SECOND, a_claim, a_worker, outcome_of, some_jobs
+from tests.builders import HOUR, SECOND, a_claim, a_schedule, a_worker, outcome_of, some_jobs
 from tests.postgres_store.tools import Raw
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.ids import time_of
 from tidewheel.model.job import Run
 from tidewheel.store.base import Store
 from tidewheel.store.postgres.memory import BEGINNING
+from tidewheel.store.scheduling import shard_of
+from tidewheel.triggers import Interval
+from tidewheel.triggers.planning import plan
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 BATCH: Final = 50
 DUE: Final = 100
 QUOTA: Final = 200
+AHEAD: Final = 40
+"""How many occurrences of a schedule are written ahead."""
 
 
 class Scene(NamedTuple):
@@ -34,6 +39,7 @@ class Scene(NamedTuple):
     cancelled: UUID
     parent: UUID = FIRST
     children: Sequence[UUID] = [FIRST]
+    schedule: UUID = FIRST
 
     @classmethod
     async def make(cls, store: Store, connection: Raw) -> "Scene":
@@ -53,11 +59,14 @@ class Scene(NamedTuple):
         for run in runs[:5]:
             await store.cancel(run.job_id)
         queued = [answer.job_id for answer in await store.submit(some_jobs(DUE))]
+        schedule = await _schedule(store)
         lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane WHERE kind = 'echo'") or (0, 0)
-        keyed = await connection.fetchval("SELECT id FROM tidewheel.lane WHERE keyed")
+        keyed = await connection.fetchval("SELECT id FROM tidewheel.lane WHERE keyed AND kind = 'keyed'")
         mark = await connection.fetchval("SELECT min(run_at) FROM tidewheel.job WHERE id = ANY ($1)", queued)
         small = await connection.fetchval("SELECT id FROM tidewheel.tenant WHERE name = 'small'")
-        return cls(mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id, *family)
+        return cls(
+            mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id, *family, schedule
+        )
 
 
 async def _limited(store: Store, worker_id: UUID) -> None:
@@ -82,6 +91,14 @@ async def _family(store: Store) -> tuple[UUID, list[UUID]]:
     (parent,) = await store.submit(some_jobs(1, "family"))
     children = await store.submit(some_jobs(BATCH, "family", after=(parent.job_id,)))
     return parent.job_id, [child.job_id for child in children]
+
+
+async def _schedule(store: Store) -> UUID:
+    schedule = await store.create_schedule(a_schedule(rule=Interval(SECOND)))
+    look = await store.look_ahead(shard_of(schedule.id), AHEAD * SECOND)
+    await store.record_occurrences([plan(each, look.now, look.now + AHEAD * SECOND) for each in look.schedules])
+    await store.trigger_schedule(schedule.id)
+    return schedule.id
 
 
 class Hot(NamedTuple):
@@ -139,7 +156,7 @@ def _page(own: Sequence[Any]) -> list[Any]:
 
 HOT: Final[Mapping[str, Hot]] = {
     # claiming
-    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-1], QUOTA], QUOTA + 3),
+    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-1], QUOTA, s.worker], QUOTA + 3),
     "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
     "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
     "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),
@@ -162,8 +179,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
     "finish": _hot("job_pkey, Tid Scan", _endings, 2 * BATCH),
     "give_back": _hot(
-        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0))], 2 * BATCH
+        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0, True))], 2 * BATCH
     ),
+    "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "add_attempts": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None, None))],
@@ -200,11 +218,19 @@ HOT: Final[Mapping[str, Hot]] = {
     "children_page": _hot("", lambda s: [s.parent, FIRST, 50], 0),
     "relatives": _hot("job_pkey", lambda s: [s.children, [time_of(child) for child in s.children]], BATCH),
     "retire_edges": _hot("job_pkey", lambda s: [s.children], BATCH),
+    # schedules
+    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
+    "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
+    "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
+    "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
     "beat": _hot("", lambda s: [[s.worker]], 0),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
+    "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
+    "next_by_id": _hot("job_pkey", lambda s: [FIRST, s.queued[0], HOUR, 10], 10, flat=False),
+    "lock_old": _hot("job_pkey", lambda s: [s.queued, HOUR], DUE),
     "lock_dropped": _hot("job_due, job_limited, job_blocked", lambda _: [1000], 20),
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),

@@ -211,7 +211,7 @@ async def test_a_completion_that_meets_the_reaper_is_stale_and_changes_nothing(
     await reaper.execute("BEGIN")
     await reaper.fetchval(SQL["end_worker"], doomed.id, None)
     await reaper.fetch(SQL["lock_runs_of_worker"], doomed.id)
-    await reaper.execute(SQL["give_back"], [job_id], [0 * SECOND], [0], [1])
+    await reaper.execute(SQL["give_back"], [job_id], [0 * SECOND], [0], [1], [False])
     settling = asyncio.create_task(store.settle(doomed.id, [outcome_of(run)]))
     await until_blocked(await connect(backend.url))
 

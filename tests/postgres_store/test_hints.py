@@ -191,8 +191,39 @@ async def test_a_connection_that_fell_silent_is_noticed_and_replaced(
 
     monkeypatch.setattr(listener, "_dial", dial_one_that_falls_silent)
     async with store.listen() as bell:
-        assert healthy(bell)
+        while not healthy(bell):
+            assert await rings(bell)
         while not (dialled[0].asked.is_set() and dialled[0].is_closed()):
             assert await rings(bell)
         while not healthy(bell):
+            assert await rings(bell)
+
+
+async def test_who_does_not_hear_itself_does_not_rely_on_hints(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As behind a pooler that hands each transaction to another session."""
+    monkeypatch.setitem(SQL, "notify", "SELECT 1")
+    async with store.listen() as bell:
+        await submit(store)
+        teller = hints_of(store)._teller
+
+        async def told() -> bool:
+            return teller._task is None
+
+        await until(told)
+        assert not healthy(bell)
+
+
+async def test_jobs_of_a_transaction_that_nobody_here_sees_are_told_of_until_it_may_have_ended(
+    backend: PostgresBackend, store: Store
+) -> None:
+    other = await backend.open()
+    async with other.listen() as bell:
+        while not healthy(bell):
+            assert await rings(bell)
+        while await bell.wait(0):
+            pass
+
+        await store.expect_commit()
+
+        for _ in range(2):
             assert await rings(bell)

@@ -127,7 +127,7 @@ async def test_a_late_submit_is_found_by_one_who_can_run_it_though_another_alway
 async def test_a_submit_that_takes_two_seconds_to_commit_is_found_without_a_sweep(
     backend: PostgresBackend, store: Store, worker: Worker, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Memory, "may_sweep", lambda *_: False)
+    monkeypatch.setattr(Memory, "must_sweep", lambda *_: False)
     async with _late(backend, store, connect) as (connection, job_id):
         await _work(backend, store, worker, 1)
         assert max(_marks(store, worker)) > START, "the marks have moved on"
@@ -336,7 +336,7 @@ async def _touched(backend: PostgresBackend, store: Store, worker: Worker, conne
     floors = [list(column) for column in zip(*marks.values(), strict=True)]
     prepared = await Prepared.all(await connect(backend.url), ["peek", "take"], "force_generic_plan")
     plans = [
-        await prepared.explain("peek", [*pairs, *floors, 10]),
+        await prepared.explain("peek", [*pairs, *floors, 10, worker.id]),
         await prepared.explain("take", [worker.id, *pairs, *floors, [10] * len(marks)]),
     ]
     return [plan.buffers for plan in plans]

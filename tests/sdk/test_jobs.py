@@ -16,6 +16,7 @@ from tidewheel.sdk.builtin import Request
 from tidewheel.sdk.flow import Flow
 from tidewheel.sdk.job import GroupJob, Job
 from tidewheel.sdk.limiting import Limits
+from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.task import Signature, Task
 from tidewheel.testing import InMemory
 
@@ -23,6 +24,7 @@ TWINS = {"wait": "await_end"}
 """The twins that are not named by an `a`: `await` is a keyword."""
 ALONE: dict[type, set[str]] = {
     App: {"task", "job", "run", "use", "pause", "now", "new_id", "declare_limits"},
+    Schedules: set(),
     Job: set(),
     GroupJob: set(),
     Task: {"using", "s", "si"},

@@ -114,7 +114,7 @@ def _late(a: int, ctx: Context) -> None: ...
         ({"isolation": "total"}, None, "isolation"),
         ({"process": False}, None, "process"),
         ({"rate": "5/fortnight"}, None, "rate"),
-        ({"cron": "* * * * *"}, None, "cron"),
+        ({"cron": "* * * *"}, None, "cron"),
         ({}, _generator, "function"),
         ({}, _late, "ctx"),
         ({}, dict, "function"),

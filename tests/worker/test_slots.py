@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import a_run
-from tidewheel.model.priority import Priority
-from tidewheel.worker.slots import MOST_AHEAD, Pace, Waiting, in_steps
+from tidewheel.worker.slots import in_steps
 
 NAME = contextvars.ContextVar("NAME", default="nobody")
 
@@ -102,27 +100,3 @@ async def test_a_timeout_of_the_task_itself_works_as_anywhere() -> None:
         return ""
 
     assert await run(gives_up()) == "gave up"
-
-
-def test_what_waits_comes_out_by_priority_and_then_in_order() -> None:
-    waiting = Waiting()
-    low, high, other = a_run(priority=Priority.LOW), a_run(priority=Priority.HIGH), a_run(priority=Priority.HIGH)
-    waiting.add([low, high, other])
-
-    assert len(waiting) == 3
-    assert waiting.take_out(lambda run: run is other) == [other]
-    assert [waiting.pop(), waiting.pop(), waiting.pop()] == [high, low, None]
-
-
-def test_no_more_is_claimed_ahead_than_a_few_milliseconds_of_work() -> None:
-    pace = Pace(slots=100)
-    assert pace.ahead() <= 1
-    for _ in range(500):
-        pace.note(1.0, suspended=True)  # a hundred at a time, a second each
-    assert pace.ahead() in (1, 2)
-    for _ in range(500):
-        pace.note(0.000_01, suspended=False)
-    assert pace.ahead() == MOST_AHEAD
-    for _ in range(500):
-        pace.note(0.05, suspended=False)
-    assert pace.ahead() == 0

@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import store, submit, up, worker
+from tidewheel.cli import keeper, store, submit, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
     name="tide", help="Run jobs on time.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 app.add_typer(store.app, name="store")
+app.add_typer(keeper.app, name="keeper")
 app.command("up")(up.up)
 app.command("worker")(worker.worker)
 app.command("submit")(submit.submit)

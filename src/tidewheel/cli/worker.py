@@ -19,8 +19,10 @@ from tidewheel.cli.options import Blobs, Database, parse_labels
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.resources import Offer, parse_resources
+from tidewheel.model.retention import parse_upkeep
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
@@ -59,6 +61,18 @@ DrainFor = Annotated[
 Name = Annotated[str | None, typer.Option(help="The worker's name, for people.  [default: the host's name]")]
 WithKeeper = Annotated[bool, typer.Option("--keeper/--no-keeper", help="Whether to do a share of the chores.")]
 
+KeepFor = Annotated[
+    list[str],
+    typer.Option(
+        "--keep",
+        envvar="TIDE_KEEP",
+        help="How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind; may be given several times.",
+    ),
+]
+MaxAge = Annotated[
+    str, typer.Option(envvar="TIDE_MAX_AGE", help="How long a job may wait since it was last due, or off.")
+]
+
 
 def worker(
     *,
@@ -79,6 +93,8 @@ def worker(
     reserve_after: ReserveAfter = "30s",
     name: Name = None,
     keeper: WithKeeper = True,
+    keep: KeepFor = [],  # noqa: B006
+    max_age: MaxAge = "14d",
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -93,6 +109,7 @@ def worker(
         grace=parse_duration(grace, "grace"),
         longest_pause=parse_duration(longest_pause, "longest-pause"),
         reserve_after=parse_duration(reserve_after, "reserve-after"),
+        upkeep=parse_upkeep(keep, max_age),
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 
@@ -150,6 +167,8 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
         changed = await store.declare_rules([rule for entry in catalogue for rule in entry.rules])
         if changed:
             typer.echo(f"limits of tasks that are new or changed: {changed}")
+        if plan.app is not None:
+            await declare(store, plan.app, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
         supervising.append(supervisor)
         typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")

@@ -5,8 +5,8 @@
 Nothing here blocks or fails a run. What does not fit is left out, and a line says so.
 """
 
-from tidewheel.logs.handler import RunHandler, logging_to
+from tidewheel.logs.handler import RunHandler
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
 
-__all__ = ["LogShipper", "RunHandler", "RunLog", "logging_to"]
+__all__ = ["LogShipper", "RunHandler", "RunLog"]

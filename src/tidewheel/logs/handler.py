@@ -1,8 +1,7 @@
 """Python's logging, routed to the run that is under way."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Final, Protocol
 
@@ -15,16 +14,6 @@ class LogSink(Protocol):
 
 
 current_sink: Final[ContextVar[LogSink | None]] = ContextVar("tidewheel_log_sink", default=None)
-
-
-@contextmanager
-def logging_to(sink: LogSink) -> Iterator[None]:
-    """Send what is logged in this block, and in the tasks and threads that asyncio starts from it, to a sink."""
-    token = current_sink.set(sink)
-    try:
-        yield
-    finally:
-        current_sink.reset(token)
 
 
 class RunHandler(logging.Handler):

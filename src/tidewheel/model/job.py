@@ -91,6 +91,11 @@ class Run(msgspec.Struct, frozen=True):
     cancelling: bool = False
     needs: Needs = NO_NEEDS
 
+    @property
+    def attempt(self) -> int:
+        """Which try of the job this is, counted from one."""
+        return self.failures + self.losses + 1
+
 
 class Claimed(msgspec.Struct, frozen=True):
     """The answer to a claim: runs in the order in which they should start, and when to look again if there are none."""

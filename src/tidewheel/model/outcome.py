@@ -96,6 +96,8 @@ GIVEN_BACK = frozenset(cause for cause in REPORTABLE if move(State.RUNNING, caus
 """What a worker may say of a run after which its job waits again, if it was not asked to stop."""
 LOSSES = (Cause.CRASHED, Cause.LOST)
 """Abnormal ends, which count apart from failures."""
+RETRIED = (Cause.FAILED, Cause.CRASHED)
+"""Ends after which a job counts as a retry; one whose worker died does not, for that is not its doing."""
 ATTEMPTS = (Cause.FAILED, *LOSSES)
 """Ends that leave an attempt behind when the job goes on."""
 

@@ -45,6 +45,8 @@ class LaneKey(NamedTuple):
     needs: str
     keyed: bool
     """Whether its jobs have limit keys, which the claim must then decide on."""
+    retried: bool = False
+    """Whether its jobs have failed before, and so share the retry budget of their queue."""
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.limiting import Limits
+from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
 from tidewheel.sdk.transaction import Transaction, arun_transaction
@@ -55,6 +56,11 @@ class App(Desk):
     def limits(self) -> Limits:
         """Limits by key: `app.limits.set("rate:mail.send", rate="5/s")`."""
         return Limits(self)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules: `app.schedules.create(report, cron="0 5 * * *", timezone="Europe/Berlin")`."""
+        return Schedules(self)
 
     # Many at once
 

@@ -2,16 +2,22 @@
 
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+from dataclasses import replace
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
+
+from msgspec import structs
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_name
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import Needs, check_needs, parse_resources
 from tidewheel.model.retry import check_retry
+from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.naming import kind_of
-from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy
+from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy, spec_of
+from tidewheel.sdk.scheduling import RECURRENCE, Recurrence, schedule_of
 from tidewheel.sdk.task import TaskFunction
 from tidewheel.tasks.binding import Caller, context_of, parameters_of
 from tidewheel.tasks.context import Context
@@ -23,7 +29,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Declared(TypedDict, total=False):
+class Declared(Recurrence, total=False):
     """What `@app.task` takes."""
 
     name: str
@@ -42,9 +48,14 @@ class Declared(TypedDict, total=False):
     """How many jobs of the task may start in a time, everywhere, such as `10/s`."""
     preempt: Preempt
     isolation: Isolation
+    schedule: str
+    """With `cron` or `every`: the name of the schedule; the kind if it is not given."""
     process: bool | None
     """Whether to run in a process that can be killed and paused; by itself only async functions without resources and
     isolation do not."""
+
+
+_OPTIONS: Final = frozenset(Declared.__annotations__)
 
 
 class Declaration:
@@ -77,6 +88,7 @@ class Declaration:
             return Declaration(self._desk, cast("Declared", {**self._options, **options}))
         definition = define(function, self._options)
         caller = Caller(function, definition.context)
+        definition = replace(definition, schedule=_schedule(self._desk, definition, caller, self._options))
         self._desk.registry.add(definition)
         self._desk.callers[definition.kind] = caller
         return TaskFunction(self._desk, definition)
@@ -96,6 +108,23 @@ def define(function: Any, declared: Declared) -> TaskDefinition:
         context=context_of(function),
         options=_task_options(kind, declared, parameters_of(function)),
     )
+
+
+def _schedule(desk: Desk, definition: TaskDefinition, caller: Caller, declared: Declared) -> ScheduleSpec | None:
+    """Return the schedule that a task is declared with."""
+    options: dict[str, Any] = {name: value for name, value in declared.items() if name in RECURRENCE}
+    if not {"cron", "every"} & declared.keys():
+        for name in (*options, *(["schedule"] if "schedule" in declared else [])):
+            raise Invalid(name, "is about a schedule, and needs cron or every")
+        return None
+    try:
+        args = caller.bind((), {})
+    except Invalid as error:
+        raise Invalid("cron", f"a schedule calls its task without arguments: {error.why}") from None
+    name = declared.get("schedule", definition.kind)
+    job = spec_of(definition.kind, args, definition.options, {}, desk.now(), tenant=desk.tenant)
+    keys = limit_keys_of(definition.options.limits, job, caller.whole(args), name)
+    return schedule_of(structs.replace(job, limit_keys=keys), {**options, "name": name})
 
 
 def _task_options(kind: str, declared: Declared, parameters: Collection[str] | None) -> TaskOptions:
@@ -137,5 +166,5 @@ def _one_of(field: str, value: Any, choices: Any) -> Any:
 
 def _check_known(options: Mapping[str, Any]) -> None:
     for name in options:
-        if name not in Declared.__annotations__:
-            raise Invalid(name, f"is no option of a task; there are {', '.join(sorted(Declared.__annotations__))}")
+        if name not in _OPTIONS:
+            raise Invalid(name, f"is no option of a task; there are {', '.join(sorted(_OPTIONS))}")

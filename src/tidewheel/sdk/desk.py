@@ -67,14 +67,18 @@ class Desk:
         if connection is None:
             return await self.use(submit)
         store = await portal().arun(self._prepared(specs))
-        return await store.submit_within(connection, specs, waits=True)
+        submitted = await store.submit_within(connection, specs, waits=True)
+        await portal().arun(store.expect_commit())
+        return submitted
 
     def submit(self, specs: Sequence[JobSpec], connection: Any = None) -> list[Submitted]:
         """Store jobs, all or none; with a connection, inside its transaction and in the caller's thread alone."""
         if connection is None:
             return self.run(self.asubmit(specs))
         store = self.run(self._prepared(specs))
-        return _at_once(store.submit_within(connection, specs, waits=False))
+        submitted = _at_once(store.submit_within(connection, specs, waits=False))
+        self.run(store.expect_commit())
+        return submitted
 
     async def _prepared(self, specs: Sequence[JobSpec]) -> Store:
         """Make ready, in the background, what the caller's transaction shall find."""

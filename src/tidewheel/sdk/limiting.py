@@ -11,13 +11,15 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.tasks.limiting import TaskLimit
 
 
-def limit_keys_of(limits: Sequence[TaskLimit], spec: JobSpec, args: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the limit keys of a job."""
+def limit_keys_of(
+    limits: Sequence[TaskLimit], spec: JobSpec, args: Mapping[str, Any], schedule: str | None = None
+) -> tuple[str, ...]:
+    """Return the limit keys of a job, which may be one of a schedule."""
     values = {
         "kind": spec.kind,
         "queue": spec.queue,
         "tenant": spec.tenant,
-        "schedule": None if spec.schedule_id is None else str(spec.schedule_id),
+        "schedule": schedule,
         "args": args,
         "label": spec.labels,
     }

@@ -127,8 +127,8 @@ class Signature(Generic[R]):
         """The caller's own connection, if one was given."""
         return self._options.get("connection")
 
-    def spec(self, before: Before = NOTHING) -> JobSpec:
-        """Return what is asked of the store."""
+    def spec(self, before: Before = NOTHING, *, schedule: str | None = None) -> JobSpec:
+        """Return what is asked of the store; with the name of the schedule that asks for it again and again."""
         args, kwargs = self._args, self._kwargs
         caller = self.desk.callers[self._definition.kind]
         if before.value is not None and not self._immutable:
@@ -139,7 +139,7 @@ class Signature(Generic[R]):
             definition.kind, bound, definition.options, self._options, self.desk.now(), tenant=self.desk.tenant
         )
         limits = definition.options.limits
-        return replace(spec, limit_keys=limit_keys_of(limits, spec, caller.whole(bound))) if limits else spec
+        return replace(spec, limit_keys=limit_keys_of(limits, spec, caller.whole(bound), schedule)) if limits else spec
 
     def lay(self, before: Before, specs: list[JobSpec]) -> Before:
         """Add the job to a batch, behind others of it."""

@@ -27,10 +27,13 @@ from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
+from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.joining import JoinStore
+from tidewheel.store.keeping import DutyStore
 from tidewheel.store.limiting import LimitStore
+from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -290,16 +293,16 @@ class SearchStore(Protocol):
 class UpkeepStore(Protocol):
     """For the keeper: chores that keep the promises. Each does a bounded piece and says how much there was."""
 
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        """Take or renew the lease of a duty; None while another holds it. Its epoch rises when the holder changes."""
-        ...
-
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        """Give a duty up, if this holder has it."""
-        ...
-
     async def expire(self, *, limit: int = 1000) -> int:
         """End waiting jobs whose `start_by` has passed as `expired`; return how many."""
+        ...
+
+    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
+        """End waiting jobs as `expired` that have waited for longer since they were last due; return how many.
+
+        That is since their `run_at`, whether they are queued, blocked, limited or behind a gate. Each call looks at the
+        next ones that are old enough, and after the last begins again with the first. Raises Invalid.
+        """
         ...
 
     async def drop_gated(self, *, limit: int = 1000) -> int:
@@ -321,12 +324,15 @@ class UpkeepStore(Protocol):
         """Count the active jobs for `counts`."""
         ...
 
-    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+    async def retire(
+        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
+    ) -> int:
         """Remove finished jobs, attempts, idempotency keys and ended workers that are older than `keep` says.
 
-        Lines of runs are kept for `logs`, notes of runs for a day after their job has ended and they were written.
+        `kinds` has what goes for some kinds instead. Lines of runs are kept for `logs`, notes of runs for a day after
+        their job has ended and they were written.
         States not named are kept. PostgreSQL removes whole days (UTC), once all of the day is old enough. Returns how
-        many jobs (SQLite) or day partitions (PostgreSQL) went.
+        many jobs (SQLite) or day partitions (PostgreSQL) went. Raises Invalid for ages below zero.
         """
         ...
 
@@ -345,7 +351,10 @@ class Store(
     LogStore,
     FlowStore,
     LimitStore,
+    ScheduleStore,
+    OccurrenceStore,
     SearchStore,
+    DutyStore,
     UpkeepStore,
     Protocol,
 ):

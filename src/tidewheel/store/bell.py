@@ -6,8 +6,8 @@ from typing import Final
 
 from tidewheel.clock import Clock
 
-SOON: Final = timedelta(seconds=1)
-"""A bell rings for what becomes due within this time; for the rest its owner must look, this often at least."""
+SOON: Final = timedelta(seconds=2)
+"""A healthy bell rings for what becomes due within this time; for the rest its owner must look, this often at least."""
 
 
 class Bell:

@@ -35,8 +35,12 @@ class JoinStore(Protocol):
 
         The jobs are there once the caller commits, and never if it does not. `waits` tells whether the caller has an
         event loop; without one nothing is awaited. Raises Invalid for a connection that cannot be used, before anything
-        was done with it. No hint is given: polling finds the jobs.
+        was done with it. No hint is given: `expect_commit` does that.
         """
+        ...
+
+    async def expect_commit(self) -> None:
+        """Give hints now and then for a second, for a transaction with jobs whose end nobody here sees."""
         ...
 
     async def transact(self, work: Callable[[Inside], T]) -> T:

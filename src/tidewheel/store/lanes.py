@@ -21,6 +21,7 @@ class Lane(msgspec.Struct, frozen=True):
     """None if it needs nothing."""
     keyed: bool
     open: bool
+    retried: bool = False
 
 
 def can_run(lane: Lane, request: ClaimRequest) -> bool:

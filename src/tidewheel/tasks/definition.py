@@ -11,6 +11,7 @@ from tidewheel.model.job import DEFAULT_QUEUE, DEFAULT_TIMEOUT
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs
 from tidewheel.model.retry import RetryPolicy
+from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.tasks.limiting import TaskLimit
 
 Mode = Literal["inline", "process"]
@@ -50,3 +51,5 @@ class TaskDefinition:
     context: str | None = None
     """The parameter that receives the `Context`, if the function wants one."""
     options: TaskOptions
+    schedule: ScheduleSpec | None = None
+    """The schedule that it is declared with."""

@@ -96,7 +96,7 @@ def _next(run: Run, ended: Ended, policy: RetryPolicy, rand: float) -> tuple[Cau
     if ended.end is End.FATAL:
         return Cause.GAVE_UP, timedelta(0)
     if ended.end in _ABNORMAL:
-        again = retries_left(policy, run.failures + run.losses + 1)
+        again = retries_left(policy, run.attempt)
         return (Cause.CRASHED, retry_delay(policy, run.losses + 1, rand)) if again else (Cause.GAVE_UP, timedelta(0))
     failures = run.failures + 1
     if not retries_left(policy, failures):

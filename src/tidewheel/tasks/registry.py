@@ -20,6 +20,8 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation = "standard"
     rules: tuple[LimitRule, ...] = ()
     """What the store is to know of its limits."""
+    schedule: str | None = None
+    """The JSON of the schedule that it is declared with."""
 
 
 class Registry:
@@ -35,6 +37,9 @@ class Registry:
             raise Invalid("kind", f"{task.kind!r} is built in; give the task another name")
         if task.kind in self._tasks:
             raise Invalid("kind", f"{task.kind!r} is taken by {_place(self._tasks[task.kind])}")
+        for other in self._tasks.values():
+            if task.schedule is not None and other.schedule is not None and task.schedule.name == other.schedule.name:
+                raise Invalid("schedule", f"{task.schedule.name!r} is declared by {_place(other)}, too")
         check_alike(task.options.limits, (limit for other in self for limit in other.options.limits))
         self._tasks[task.kind] = task
 
@@ -55,6 +60,7 @@ class Registry:
                 preempt=task.options.preempt,
                 isolation=task.options.isolation,
                 rules=rules_of(task),
+                schedule=None if task.schedule is None else msgspec.json.encode(task.schedule).decode(),
             )
             for task in self
         ]

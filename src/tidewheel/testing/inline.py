@@ -94,7 +94,7 @@ async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any
         job_id=run.job_id,
         token=run.token,
         epoch=epoch,
-        attempt=run.failures + run.losses + 1,
+        attempt=run.attempt,
         saved=checkpoints.get(run.job_id),
         reporter=Reporter(run.job_id, checkpoints),
     )

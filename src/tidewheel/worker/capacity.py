@@ -1,7 +1,7 @@
 """What of a host's resources is free; counted anew from who is there, so that nothing can be given back twice; pure."""
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tidewheel.model.resources import Needs, Resources
 
@@ -19,6 +19,13 @@ class Holder(Protocol):
     @property
     def paused(self) -> bool:
         """Whether it stands still."""
+
+
+class Unstarted(NamedTuple):
+    """A run that was claimed and has not begun: what it asked for is kept for it."""
+
+    needs: Needs
+    paused: bool = False
 
 
 def free_of(total: Resources, holders: Iterable[Holder], to_pause: Holder | None = None) -> dict[str, int]:

@@ -13,10 +13,13 @@ from tidewheel.store.base import ClaimRequest, RunStore
 from tidewheel.store.bell import SOON, Bell
 from tidewheel.store.telling import HintStore
 from tidewheel.worker.page import Page
+from tidewheel.worker.patience import Patience
 from tidewheel.worker.settler import RunKey
 
 POLL: Final = SOON.total_seconds()
-"""Seconds between looks at the most: no bell rings for what becomes due later than that, and rings may be lost."""
+"""Seconds between looks at the most: no bell rings for what becomes due later than that."""
+POLL_IN_DOUBT: Final = 1.0
+"""Seconds between looks at the most while rings may be lost."""
 RECONCILE_EVERY: Final = 5.0
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 2.0
@@ -64,7 +67,7 @@ class Claimer:
 
     async def run(self) -> None:
         """Claim until cancelled. Raises LeaseLost when the store no longer counts this worker as alive."""
-        pause = FIRST_PAUSE
+        patience = Patience(self._clock, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
         async with self._store.listen() as bell:
             self._taker.attach(bell.ring)
             while True:
@@ -73,10 +76,9 @@ class Claimer:
                 except Unavailable as error:
                     self._doubt = True  # a claim may have happened whose answer was lost
                     _log.warning("cannot claim: %s", error)
-                    await self._clock.sleep(pause)
-                    pause = min(2 * pause, LONGEST_PAUSE)
+                    await patience.pause()
                 else:
-                    pause = FIRST_PAUSE
+                    patience.renew()
 
     async def _turn(self, bell: Bell) -> None:
         if self._doubt or self._clock.monotonic() - self._looked >= RECONCILE_EVERY:
@@ -92,7 +94,7 @@ class Claimer:
         if claimed.runs:
             self._taker.accept(claimed)
         if len(claimed.runs) < request.limit:
-            await bell.wait(_pause(claimed))
+            await bell.wait(_pause(claimed, POLL if bell.healthy else POLL_IN_DOUBT))
 
     async def _wait_for_room(self) -> None:
         try:
@@ -116,11 +118,11 @@ class Claimer:
         self._taker.disown((held & self._taker.held()) - owned.keys())
 
 
-def _pause(claimed: Claimed) -> float:
+def _pause(claimed: Claimed, longest: float) -> float:
     """Return how long to sleep if nobody rings."""
     if claimed.next_due is None or claimed.now is None:
-        return POLL
-    return min(POLL, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
+        return longest
+    return min(longest, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
 
 
 def _in_order(runs: list[Run]) -> list[Run]:

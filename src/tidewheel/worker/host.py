@@ -15,10 +15,12 @@ from tidewheel.model.job import Claimed, Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
+from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import End, Ended, given_back, options_of, outcome_of, refused
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.worker.capacity import free_of
+from tidewheel.worker.ahead import Pace, Waiting
+from tidewheel.worker.capacity import Unstarted, free_of
 from tidewheel.worker.child import Workshop
 from tidewheel.worker.execution import Executor, Order
 from tidewheel.worker.live import LiveRun
@@ -33,6 +35,12 @@ LOOK_EVERY: Final = 0.5
 
 GATHER: Final = 0.001
 """Seconds in which short runs free some more slots, so that one claim serves them all."""
+
+LONG_RUN: Final = 1.0
+"""Seconds that a run is expected to take as long as nothing is known: nothing is claimed ahead then."""
+
+STANDSTILL: Final = 0.1
+"""Seconds without a free slot after which what was claimed ahead is given back: others may have room for it."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +69,9 @@ class Host:
             workshop.store, workshop.setup.offer, workshop.setup.reserve_after, workshop.clock
         )
         self._live: dict[RunKey, LiveRun] = {}
+        self._waiting = Waiting()
+        self._pace = Pace(self._slots, expected=LONG_RUN)
+        self._standstill: asyncio.TimerHandle | None = None
         self._serving: set[asyncio.Task[None]] = set()
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._changed = asyncio.Event()
@@ -74,14 +85,16 @@ class Host:
 
     def wanted(self) -> ClaimRequest | None:
         room = self._slots - self._running
-        if room > 0:
-            request = msgspec.structs.replace(self._request, limit=room)
-            return self._reservation.apply(request, free_of(self._total, self._live.values()))
-        weakest = victim(self._live.values())
+        ahead = self._pace.ahead()
+        more = room + ahead - len(self._waiting)
+        if room > 0 or more > (self._slots + ahead) // 2:
+            request = msgspec.structs.replace(self._request, limit=max(more, 1))
+            return self._reservation.apply(request, self._free())
+        weakest = None if self._waiting else victim(self._live.values())
         if weakest is None:
             self._changed.clear()
             return None
-        free = free_of(self._total, self._live.values(), weakest)
+        free = self._free(weakest)
         return msgspec.structs.replace(self._request, limit=1, free=free, at_least=Priority(weakest.priority - 1))
 
     async def room(self) -> None:
@@ -92,20 +105,19 @@ class Host:
         self._time.learn(claimed)
         for run in claimed.runs:
             self._reservation.taken(run.needs)
-            if self._running >= self._slots:
-                self._push_aside(run)
-            entry = self._tasks[run.kind].entry if run.kind in self._tasks else None
-            live = LiveRun(run, entry.preempt if entry else "never", self._open(run), self._clock)
-            self._live[live.key] = live
-            serving = asyncio.create_task(self._serve(live))
-            self._serving.add(serving)
-            serving.add_done_callback(self._serving.discard)
+            if self._running < self._slots or self._push_aside(run):
+                self._start(run)
+            else:
+                self._waiting.add(run)
+        self._watch_standstill()
 
     def held(self) -> set[RunKey]:
-        return self._live.keys() | self._workshop.settler.unstored
+        return self._live.keys() | self._waiting.keys | self._workshop.settler.unstored
 
     def disown(self, keys: Iterable[RunKey]) -> None:
-        for live in self._named(keys):
+        lost = set(keys)
+        self._waiting.take_out(lost)
+        for live in self._named(lost):
             _log.warning("a run is no longer this worker's, and is ended: job %s", live.run.job_id)
             live.disowned = True
             live.stop(End.STOPPED, 0)
@@ -119,18 +131,23 @@ class Host:
             for live in list(self._live.values()):
                 if live.paused_at is not None and self._clock.monotonic() - live.paused_at > self._longest_pause:
                     live.resume(self._grace)
-            if self._live and await self._reservation.look(self._request, free_of(self._total, self._live.values())):
+            if self._live and await self._reservation.look(self._request, self._free()):
                 self._wake()
 
     def stop(self, keys: Iterable[RunKey]) -> None:
         """End runs that were asked to stop."""
-        for live in self._named(keys):
+        wanted = set(keys)
+        for run in self._waiting.take_out(wanted):
+            self._workshop.settler.add(Outcome(run.job_id, run.token, Cause.STOPPED))
+        for live in self._named(wanted):
             if live.paused:
                 live.resume(self._grace)
             live.stop(End.STOPPED, self._grace)
 
     def release_waiting(self) -> None:
-        """Nothing waits here: what was claimed was started."""
+        """Give back what was not started."""
+        for run in self._waiting.take_all():
+            self._workshop.settler.add(given_back(run))
 
     def release_running(self) -> None:
         """End what still runs, and give it back."""
@@ -144,6 +161,14 @@ class Host:
         return len(self._live)
 
     # One run
+
+    def _start(self, run: Run) -> None:
+        entry = self._tasks[run.kind].entry if run.kind in self._tasks else None
+        live = LiveRun(run, entry.preempt if entry else "never", self._open(run), self._clock)
+        self._live[live.key] = live
+        serving = asyncio.create_task(self._serve(live))
+        self._serving.add(serving)
+        serving.add_done_callback(self._serving.discard)
 
     async def _serve(self, live: LiveRun) -> None:
         run = live.run
@@ -201,7 +226,7 @@ class Host:
             job_id=run.job_id,
             token=run.token,
             epoch=self._workshop.store.epoch,
-            attempt=run.failures + run.losses + 1,
+            attempt=run.attempt,
             kind=run.kind,
             args=await handover.args(run),
             saved=await handover.saved(run),
@@ -222,22 +247,54 @@ class Host:
     def _open(self, run: Run) -> Report:
         return self._workshop.reports.open(run.job_id, run.token)
 
-    def _push_aside(self, run: Run) -> None:
-        """Make a slot free for an urgent run."""
+    def _free(self, to_pause: LiveRun | None = None) -> dict[str, int]:
+        waiting = (Unstarted(run.needs) for run in self._waiting)
+        return free_of(self._total, (*self._live.values(), *waiting), to_pause)
+
+    def _push_aside(self, run: Run) -> bool:
+        """Make a slot free for an urgent run, if someone may be pushed aside for it."""
         weakest = victim(self._live.values(), run.priority)
         if weakest is None:
-            return  # somebody ended meanwhile, or it was adopted: for once one more than there are slots
+            return False
         _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id)
         if weakest.preempt == "pause":
             weakest.pause()
         else:
             weakest.released = True
             weakest.stop(End.STOPPED, 0)
+        return True
 
     def _leave(self, live: LiveRun) -> None:
-        """Let a paused one go on in its place, and look for more."""
+        """Let the next one have the place, or a paused one go on in it, and look for more."""
         del self._live[live.key]
-        if self._running < self._slots and (paused := next_to_resume(self._live.values())) is not None:
+        self._pace.note(self._clock.monotonic() - live.since, suspended=True)
+        while self._running < self._slots and self._fill_one():
+            pass
+        self._watch_standstill()
+        self._changed.set()
+        self._wake()
+
+    def _fill_one(self) -> bool:
+        paused = next_to_resume(self._live.values())
+        urgent = self._waiting.most_urgent
+        if paused is not None and (urgent is None or paused.priority <= urgent):
             paused.resume(self._grace)
+        elif (run := self._waiting.pop()) is not None:
+            self._start(run)
+        else:
+            return False
+        return True
+
+    def _watch_standstill(self) -> None:
+        """Count anew how long no slot has become free, while there is something that waits for one."""
+        if self._standstill is not None:
+            self._standstill.cancel()
+            self._standstill = None
+        if self._waiting:
+            self._standstill = asyncio.get_running_loop().call_later(STANDSTILL, self._stand_still)
+
+    def _stand_still(self) -> None:
+        self._pace.forget()
+        self.release_waiting()
         self._changed.set()
         self._wake()

@@ -12,9 +12,10 @@ from tidewheel.model.outcome import Outcome
 from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import End, given_back, options_of, refused
+from tidewheel.worker.ahead import WORK_AHEAD, Pace, Waiting
 from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools
 from tidewheel.worker.settler import RunKey
-from tidewheel.worker.slots import Pace, Slot, Waiting
+from tidewheel.worker.slots import Slot
 from tidewheel.worker.store_time import StoreTime
 
 STRETCH: Final = 0.004
@@ -41,7 +42,7 @@ class Runner:
         self._slots = [Slot(self) for _ in range(slots)]
         self._idle: list[asyncio.Future[None]] = []
         self._waiting = Waiting()
-        self._pace = Pace(slots)
+        self._pace = Pace(slots, expected=WORK_AHEAD * slots)
         self._room = asyncio.Event()
         self._time = StoreTime(tools.clock)
 
@@ -63,17 +64,17 @@ class Runner:
 
     def accept(self, claimed: Claimed) -> None:
         self._time.learn(claimed)
-        self._waiting.add(claimed.runs)
+        for run in claimed.runs:
+            self._waiting.add(run)
         self._wake_one()
 
     def held(self) -> set[RunKey]:
-        here = {(run.job_id, run.token) for run in self._waiting}
-        here |= {(slot.run.job_id, slot.run.token) for slot in self._slots if slot.run is not None}
-        return here | self._tools.settler.unstored
+        serving = {(slot.run.job_id, slot.run.token) for slot in self._slots if slot.run is not None}
+        return serving | self._waiting.keys | self._tools.settler.unstored
 
     def disown(self, keys: Iterable[RunKey]) -> None:
         lost = set(keys)
-        self._waiting.take_out(lambda run: (run.job_id, run.token) in lost)
+        self._waiting.take_out(lost)
         for slot in self._serving(lost):
             _log.warning("a run is no longer this worker's, and is ended: %s", slot.run)
             slot.disowned = True
@@ -84,14 +85,14 @@ class Runner:
     def stop(self, keys: Iterable[RunKey]) -> None:
         """End runs that were asked to stop."""
         wanted = set(keys)
-        for run in self._waiting.take_out(lambda run: (run.job_id, run.token) in wanted):
+        for run in self._waiting.take_out(wanted):
             self._tools.settler.add(Outcome(run.job_id, run.token, Cause.STOPPED))
         for slot in self._serving(wanted):
             self._end(slot, End.STOPPED)
 
     def release_waiting(self) -> None:
         """Give back what was not started."""
-        for run in self._waiting.take_out(lambda _: True):
+        for run in self._waiting.take_all():
             self._tools.settler.add(given_back(run))
 
     def release_running(self) -> None:

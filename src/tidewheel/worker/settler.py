@@ -12,8 +12,12 @@ from tidewheel.errors import Unavailable
 from tidewheel.model.outcome import Failure, Outcome, Verdict
 from tidewheel.model.states import Cause
 from tidewheel.store.base import RunStore
+from tidewheel.worker.patience import Patience
 
 MOST_IN_BATCH: Final = 500
+FEW: Final = 50
+GATHER: Final = 0.002
+"""While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 
@@ -54,7 +58,11 @@ class Settler:
         """Store outcomes until cancelled."""
         while True:
             await self._some.wait()
+            follows = False
             while self._waiting:
+                if follows and len(self._waiting) < FEW:
+                    await self._clock.sleep(GATHER)
+                follows = True
                 self._flying = [self._waiting.popleft() for _ in range(min(MOST_IN_BATCH, len(self._waiting)))]
                 await self._store_batch(self._flying)
                 self._flying = []
@@ -66,14 +74,13 @@ class Settler:
         await self._none.wait()
 
     async def _store_batch(self, batch: Sequence[Outcome]) -> None:
-        pause = FIRST_PAUSE
+        patience = Patience(self._clock, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
         while True:
             try:
                 verdicts = await self._store.settle(self._worker_id, batch)
             except Unavailable as error:
                 _log.warning("%d outcomes wait: %s", len(batch), error)
-                await self._clock.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                await patience.pause()
             except Exception:  # noqa: BLE001 - outcomes must not be lost to a bug
                 _log.exception("%d outcomes could not be stored together", len(batch))
                 await self._store_apart(batch)

@@ -7,71 +7,13 @@ after the other. Only when one suspends is the next slot woken to go on with wha
 import asyncio
 import contextvars
 import types
-from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterator
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Protocol
 
 from tidewheel.model.job import Run
-from tidewheel.model.priority import Priority
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import End
 from tidewheel.worker.page import Page
-
-WORK_AHEAD: Final = 0.02
-"""Seconds of expected work that may be claimed before it can start."""
-MOST_AHEAD: Final = 400
-_MEMORY: Final = 0.05
-"""How much of the estimate the newest run makes up."""
-
-
-class Waiting:
-    """Runs that were claimed and not started yet: a few milliseconds of work, the most urgent first."""
-
-    def __init__(self) -> None:
-        self._by_priority = tuple(deque[Run]() for _ in Priority)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._by_priority))
-
-    def __iter__(self) -> Iterator[Run]:
-        return (run for queue in self._by_priority for run in queue)
-
-    def add(self, runs: list[Run]) -> None:
-        for run in runs:
-            self._by_priority[run.priority].append(run)
-
-    def pop(self) -> Run | None:
-        for queue in self._by_priority:
-            if queue:
-                return queue.popleft()
-        return None
-
-    def take_out(self, wanted: Callable[[Run], bool]) -> list[Run]:
-        """Remove and return what is wanted."""
-        out = [run for run in self if wanted(run)]
-        if out:
-            for queue in self._by_priority:
-                kept = [run for run in queue if not wanted(run)]
-                queue.clear()
-                queue.extend(kept)
-        return out
-
-
-class Pace:
-    """An estimate of how long a run keeps this runner busy, and from it how much to claim ahead."""
-
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
-        self._seconds = WORK_AHEAD  # nothing is claimed ahead before something is known
-
-    def note(self, seconds: float, *, suspended: bool) -> None:
-        """Note one run; those that suspend share the loop with others."""
-        own = seconds / self._slots if suspended else seconds
-        self._seconds += _MEMORY * (own - self._seconds)
-
-    def ahead(self) -> int:
-        """Return how many runs are `WORK_AHEAD` of work."""
-        return min(MOST_AHEAD, int(WORK_AHEAD / max(self._seconds, 1e-6)))
 
 
 class SlotOwner(Protocol):

@@ -29,6 +29,7 @@ from tidewheel.worker.deadman import DeadMan
 from tidewheel.worker.lease import Lease
 from tidewheel.worker.link import Drain, Stop
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
+from tidewheel.worker.patience import Patience
 
 WATCH_EVERY: Final = 0.2
 """Seconds between two looks at who has the event loops."""
@@ -95,7 +96,7 @@ class Supervisor:
 
     async def _keep(self, spec: MemberSpec) -> None:
         """Keep one child there, until draining."""
-        pause = FIRST_PAUSE
+        patience = self._patience()
         while not self._draining:
             try:
                 member = await self._start(spec)
@@ -110,10 +111,9 @@ class Supervisor:
             self._members.remove(member)
             await member.close()
             if self._clock.monotonic() - member.started_at > QUICK_DEATH or member.fenced:
-                pause = FIRST_PAUSE
+                patience.renew()
             elif not self._draining:
-                await self._clock.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+                await patience.pause()
 
     async def _start(self, spec: MemberSpec) -> Member:
         setup, worker_id = spec.setup, None
@@ -139,7 +139,7 @@ class Supervisor:
         }
 
     async def _register(self, spec: WorkerSpec) -> tuple[UUID, float]:
-        pause = FIRST_PAUSE
+        patience = self._patience()
         while True:
             sent_at = self._clock.monotonic()
             try:
@@ -148,12 +148,11 @@ class Supervisor:
                 _log.warning("cannot register: %s", error)
                 if self._draining:
                     raise
-                await self._clock.sleep(pause * self._random.uniform(0.5, 1))
-                pause = min(2 * pause, LONGEST_PAUSE)
+                await patience.pause()
 
     async def _give_back(self, member: Member, worker_id: UUID) -> None:
         """Tell the store that a child is gone: what it ran can run elsewhere at once."""
-        pause = FIRST_PAUSE
+        patience = self._patience()
         while True:
             try:
                 if blames(member):
@@ -164,10 +163,12 @@ class Supervisor:
                 _log.warning("runs of %s wait to be given back: %s", member.spec.setup.name, error)
                 if self._draining:
                     return  # whoever reaps it gives them back
-                await self._clock.sleep(pause * self._random.uniform(0.5, 1))
-                pause = min(2 * pause, LONGEST_PAUSE)
+                await patience.pause()
             else:
                 return
+
+    def _patience(self) -> Patience:
+        return Patience(self._clock, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
 
     # The lease
 

@@ -7,6 +7,7 @@ in each (the low-water marks), and whose turn it is.
 import hashlib
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -128,7 +129,7 @@ class Claiming(Part):
             if await self._db.transaction(refill):
                 self._hints.send()
             heads, now, _ = await self._peek(request, memory)
-        if memory.may_sweep(now) and await self._sweep(request, memory, now):
+        if memory.must_sweep(now) and await self._sweep(request, memory, now):
             heads, now, _ = await self._peek(request, memory)
         return heads, now
 
@@ -160,15 +161,24 @@ class Claiming(Part):
         pairs = [(lane, priority) for lane in able for priority in request.priorities]
         lanes, priorities = [lane for lane, _ in pairs], [priority for _, priority in pairs]
         rows = await self._db.read(lambda connection: connection.fetch(SQL["sweep"], lanes, priorities))
-        took = timedelta(seconds=self._db.clock.monotonic() - began)
-        if took * SWEEP_SHARE > timedelta(seconds=SWEEP_EVERY):
-            await self._db.write(lambda connection: connection.execute(SQL["defer_sweep"], scope, took * SWEEP_SHARE))
+        memory.sweep_took = self._db.clock.monotonic() - began
+        pause = timedelta(seconds=memory.sweep_took * SWEEP_SHARE)
+        if pause > timedelta(seconds=SWEEP_EVERY):
+            await self._db.write(lambda connection: connection.execute(SQL["defer_sweep"], scope, pause))
         firsts = {(row["lane"], row["priority"]): Mark(row["run_at"], row["id"]) for row in rows}
         edge = datetime.fromtimestamp(now - LOOK_BACK, UTC)
         floors = [min(firsts[pair].run_at, edge) if pair in firsts else edge for pair in pairs]
-        if request.at_least is None:  # marks are published for all priorities of a lane, or not at all
-            await self._db.write(lambda connection: connection.execute(SQL["publish_marks"], lanes, priorities, floors))
+        await self._publish(request, memory, pairs, floors)
         return memory.fall_back(firsts)
+
+    async def _publish(
+        self, request: ClaimRequest, memory: Memory, pairs: Sequence[Pair], floors: Sequence[datetime]
+    ) -> None:
+        """Let new claimers know where to begin, if that has changed: for all priorities of a lane, or not at all."""
+        if request.at_least is None and memory.moved:
+            memory.moved = False
+            columns = [lane for lane, _ in pairs], [priority for _, priority in pairs], floors
+            await self._db.write(lambda connection: connection.execute(SQL["publish_marks"], *columns))
 
     async def _peek(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float, int]:
         began = self._db.clock.monotonic()
@@ -181,18 +191,25 @@ class Claiming(Part):
         whole = len(every) <= MANY_PAIRS or began >= memory.active_until
         pairs = every if whole else memory.active
         depth = _depth(request.limit, len(memory.active))
-        floors = memory.floors(pairs, self._db.time())
+        now = self._db.time()
+        from_the_beginning = whole and memory.can_sweep_by_peek(now)
+        floors = [BEGINNING] * len(pairs) if from_the_beginning else memory.floors(pairs, now)
         columns = (
             [lane for lane, _ in pairs],
             [priority for _, priority in pairs],
             [floor.run_at for floor in floors],
             [floor.job_id for floor in floors],
         )
-        row = await self._db.read(lambda connection: one(connection, SQL["peek"], *columns, depth))
+        row = await self._db.read(lambda connection: one(connection, SQL["peek"], *columns, depth, request.worker_id))
         self._db.learn_time(row["now"])
         memory.look_at = row["look_at"]
+        memory.alive = row["alive"]
         seen, next_due = _seen(row)
         memory.set_marks(pairs, {number: (due[0], ids[0]) for number, (due, ids) in seen.items()}, row["now"])
+        if from_the_beginning:
+            memory.swept, memory.sweep_took = row["now"], self._db.clock.monotonic() - began
+            edge = datetime.fromtimestamp(row["now"] - LOOK_BACK, UTC)
+            await self._publish(request, memory, pairs, [min(memory.marks[pair].run_at, edge) for pair in pairs])
         if whole:
             memory.active = [pairs[number - 1] for number in seen]
             memory.due_elsewhere = next_due
@@ -233,13 +250,10 @@ class Claiming(Part):
         return rows, seen > len(rows)
 
     async def _answer(self, request: ClaimRequest, memory: Memory, rows: list[Any]) -> Claimed:
-        if not rows:
-            alive = await self._db.read(
-                lambda connection: connection.fetchval(SQL["worker_is_alive"], request.worker_id)
-            )
-            if not alive:
-                self._forget(request.worker_id)
-                raise LeaseLost(request.worker_id)
+        memory.idle = not rows
+        if not rows and not memory.alive:
+            self._forget(request.worker_id)
+            raise LeaseLost(request.worker_id)
         rows.sort(key=start_order)
         runs = [_run_of(row, memory.lanes) for row in rows]
         dues = [due for due in (memory.next_due, memory.next_look) if due is not None]
@@ -294,7 +308,7 @@ def _seen(row: Any) -> tuple[dict[int, tuple[list[float], list[bytes]]], float |
 
 def _head(pair: Pair, lanes: dict[int, Lane], due: list[float], ids: list[bytes], depth: int) -> Head:
     lane = lanes[pair[0]]
-    return Head(*pair, lane.tenant, due, len(due) == depth, lane.weight, lane.needs, ids)
+    return Head(*pair, lane.tenant, due, len(due) == depth, lane.weight, lane.needs, ids, lane.queue, lane.retried)
 
 
 def _left(free: Resources | None, taken: list[Any], lanes: dict[int, Lane]) -> Resources | None:
@@ -317,6 +331,7 @@ def _lane_of(row: Any) -> Lane:
         parse_needs_text(row["needs"]) if row["needs"] else None,
         row["keyed"],
         row["gate"] == "open",
+        row["retried"],
     )
 
 

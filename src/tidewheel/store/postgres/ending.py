@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
-from tidewheel.model.outcome import ATTEMPTS, LOSSES, Failure, LossRule, Outcome, Usage, error_of, judge
+from tidewheel.model.outcome import ATTEMPTS, LOSSES, RETRIED, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.limits import free, let_go
@@ -151,6 +151,7 @@ async def _give_back(connection: Connection, back: list[JudgedRun], rule: LossRu
         [outcome.delay for _, outcome, _ in back],
         [int(cause is Cause.FAILED) for _, _, cause in back],
         [int(rule.counted and cause in LOSSES) for _, _, cause in back],
+        [cause in RETRIED for _, _, cause in back],
     )
 
 

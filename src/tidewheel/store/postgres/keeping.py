@@ -1,7 +1,6 @@
 """Upkeep: expiry, dropping, the census, retention, and the day partitions of history."""
 
-from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -10,8 +9,10 @@ import asyncpg
 
 from tidewheel.model.ids import make_id
 from tidewheel.model.log import KEEP_LOGS
+from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, Rule, check_age, longest, rules_of, why_too_old
 from tidewheel.model.states import FINAL, WAITING, Cause, State
-from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.model.submission import MAX_ID_SKEW
+from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.searching import FIRST_ID
@@ -27,6 +28,7 @@ class Keeping(Part):
     """See `store.base.UpkeepStore`."""
 
     _retired: UUID = FIRST_ID
+    _aged: UUID = FIRST_ID
 
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._end_waiting("lock_expired", Cause.EXPIRED, "its start deadline passed", limit)
@@ -37,26 +39,45 @@ class Keeping(Part):
     async def take_census(self) -> None:
         async def count(connection: Connection) -> None:
             await _fold_tally(connection)
-            for step in ("note_census", "clear_census", "take_census"):
-                await connection.execute(SQL[step])
+            await connection.execute(SQL["take_census"])
 
         await self._db.transaction(count)
 
-    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
+        check_age("max_age", max_age)
+        self._db.learn_time((await self._db.read(lambda connection: one(connection, SQL["meta"])))["now"])
+        young = self._made_before(max_age - MAX_ID_SKEW)
+        ended = 0
+        for _ in range(_PIECES):
+            rows = await self._db.read(partial(_fetch, SQL["next_by_id"], (self._aged, young, max_age, limit)))
+            old = sorted(row["id"] for row in rows if row["old"])
+            if old:
+                ended += await self._end_waiting("lock_old", Cause.EXPIRED, why_too_old(max_age), old, max_age)
+            self._aged = rows[-1]["id"] if len(rows) == limit else FIRST_ID
+            if len(rows) < limit:
+                break
+        return ended
+
+    async def retire(
+        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
+    ) -> int:
+        rules = rules_of(keep, kinds)
         gone = await self._drop_days("log", logs)
         await self._db.transaction(_fold_tally)
         for parent, states in _PARTITIONS.items():
-            if all(state in keep for state in states):
-                gone += await self._drop_days(parent, max(keep[state] for state in states))
+            age = longest(rules, states)
+            if age is not None:
+                gone += await self._drop_days(parent, age)
         await self._db.write(partial(_execute, SQL["forget_days"]))
-        for state in _OTHERS:
-            # The oldest of them go with their days, if none is kept for ever.
-            if state in keep and not all(other in keep and keep[other] <= keep[state] for other in _OTHERS):
-                await self._retire_state(state, keep[state], limit)
+        for rule in rules:
+            # The oldest go with their days, unless something in these is kept for longer.
+            together = longest(rules, (State.SUCCEEDED,) if rule.state is State.SUCCEEDED else _OTHERS)
+            if together is None or rule.age < together:
+                await self._retire_by(rule, limit)
         await self._db.write(lambda connection: connection.execute(SQL["retire_keys"], limit))
-        if keep:
-            await self._retire_edges(max(keep.values()), limit)
-        for query in ("retire_workers", "retire_sweeps"):
+        if rules:
+            await self._retire_edges(max(rule.age for rule in rules), limit)
+        for query in ("retire_workers", "retire_keepers", "retire_sweeps"):
             await self._db.write(partial(_execute, SQL[query]))
         while await self._db.write(lambda connection: connection.fetchval(SQL["retire_notes"], limit)) == limit:
             pass
@@ -66,9 +87,9 @@ class Keeping(Part):
         made: int = await self._db.write(lambda connection: connection.fetchval(SQL["prepare_days"], ahead))
         return made
 
-    async def _end_waiting(self, query: str, cause: Cause, reason: str, limit: int) -> int:
+    async def _end_waiting(self, query: str, cause: Cause, reason: str, *values: Any) -> int:
         async def end(connection: Connection) -> int:
-            rows = await connection.fetch(SQL[query], limit)
+            rows = await connection.fetch(SQL[query], *values)
             return await finish(connection, WAITING, [Ending.waiting(row["id"], cause, reason) for row in rows])
 
         ended = await self._db.transaction(end)
@@ -76,12 +97,22 @@ class Keeping(Part):
             self._hints.send()  # they may have made room under limits
         return ended
 
-    async def _retire_state(self, state: State, age: timedelta, limit: int) -> None:
-        await self._db.write(lambda connection: connection.execute(SQL["retire_states"], state, age, limit))
+    async def _retire_by(self, rule: Rule, limit: int) -> None:
+        """Remove a bounded number of the jobs that a rule lets go, the oldest days first."""
+        values = (rule.state, rule.age, rule.kind, list(rule.but))
+        for row in await self._db.read(partial(_fetch, SQL["days_to_retire"], values)):
+            day = datetime.combine(row["day"], time(), UTC)
+            gone = await self._db.write(partial(_fetchval, SQL["retire_jobs"], (rule.state, day, row["lanes"], limit)))
+            limit -= gone
+            if limit < 1:
+                break
+
+    def _made_before(self, age: timedelta) -> UUID:
+        return make_id(max(0, int((self._db.time() - age.total_seconds()) * 1000)), 0)
 
     async def _retire_edges(self, age: timedelta, limit: int) -> None:
         """Remove the edges of children whose records are gone, going on where the last call stopped."""
-        young = make_id(max(0, int((self._db.time() - age.total_seconds()) * 1000)), 0)
+        young = self._made_before(age)
         for _ in range(_PIECES):
             bounds = (self._retired, young, limit)
             rows = await self._db.read(partial(_fetch, SQL["old_edges"], bounds))
@@ -113,6 +144,10 @@ async def _execute(query: LiteralString, connection: Connection) -> None:
 
 async def _fetch(query: LiteralString, values: tuple[Any, ...], connection: Connection) -> list[Any]:
     return await connection.fetch(query, *values)
+
+
+async def _fetchval(query: LiteralString, values: tuple[Any, ...], connection: Connection) -> Any:
+    return await connection.fetchval(query, *values)
 
 
 async def _forget_edges(children: list[UUID], connection: Connection) -> None:

@@ -31,10 +31,7 @@ class Limiting(Part):
         check_name("tenant", tenant)
 
         async def put(connection: Connection) -> Limit:
-            number = await intern_tenant(connection, tenant)
-            await connection.execute(SQL["set_limit"], number, key, *_bounds(most, rate))
-            await _recount(connection, [(number, key)])
-            await let_go(connection, [(number, key)])
+            await put_limit(connection, (await intern_tenant(connection, tenant), key), most, rate)
             (row,) = await connection.fetch(SQL["limits"], tenant, key)
             return _limit(row)
 
@@ -47,11 +44,8 @@ class Limiting(Part):
 
         async def remove(connection: Connection) -> None:
             number = await tenant_id(connection, tenant)
-            if number is None or await connection.fetchval(SQL["remove_limit"], number, key) is None:
+            if number is None or not await drop_limit(connection, (number, key)):
                 raise NotFound("limit", key)
-            await make_limits(connection, [(number, key)])
-            await _recount(connection, [(number, key)])
-            await let_go(connection, [(number, key)])
 
         await self._db.transaction(remove)
         self._hints.send()
@@ -118,6 +112,22 @@ class Limiting(Part):
         if number:
             self._hints.send()
         return number
+
+
+async def put_limit(connection: Connection, slot: Slot, most: int | None, rate: Pace | None = None) -> None:
+    """Set the limit of a key, and let those go who have room now."""
+    await connection.execute(SQL["set_limit"], *slot, *_bounds(most, rate))
+    await _recount(connection, [slot])
+    await let_go(connection, [slot])
+
+
+async def drop_limit(connection: Connection, slot: Slot) -> bool:
+    """Remove the limit of a key, if it has one; a rule holds again, or all go who wait."""
+    removed = await connection.fetchval(SQL["remove_limit"], *slot) is not None
+    await make_limits(connection, [slot])
+    await _recount(connection, [slot])
+    await let_go(connection, [slot])
+    return removed
 
 
 async def _recount(connection: Connection, slots: Sequence[Slot]) -> int:

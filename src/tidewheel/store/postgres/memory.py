@@ -17,6 +17,8 @@ LOOK_BACK_EVERY: Final = 0.25
 """Four times a second a peek begins this many seconds earlier, for submits that took longer to commit."""
 SWEEP_EVERY: Final = 1.0
 """Seconds of the store's time between two looks at what lies behind the marks."""
+CHEAP_SWEEP: Final = 0.01
+"""Seconds."""
 
 Pair = tuple[int, int]
 """(lane, priority)."""
@@ -49,6 +51,14 @@ class Memory:
         self.version = -1
         self.now = float("-inf")
         self.swept = float("-inf")
+        self.sweep_took = float("inf")
+        """Seconds that the last look from the very beginning took."""
+        self.idle = False
+        """Whether the last claim found nothing."""
+        self.moved = True
+        """Whether the marks have moved on since they were published."""
+        self.alive = False
+        """Whether the worker was alive at the last peek."""
         self.looked_back = float("-inf")
         self.active: list[Pair] = []
         self.active_until = float("-inf")
@@ -70,9 +80,16 @@ class Memory:
         self.look_at = look_at
         return True
 
-    def may_sweep(self, now: float) -> bool:
+    def must_sweep(self, now: float) -> bool:
         """Tell whether to ask for the turn to sweep. A clock that stepped back is no reason to wait."""
         return not 0 <= now - self.swept < SWEEP_EVERY
+
+    def can_sweep_by_peek(self, now: float) -> bool:
+        """Tell whether the next peek may begin at the very beginning, which saves the sweep.
+
+        It may if there is nothing else to do, and if that was found to be cheap.
+        """
+        return self.idle and self.must_sweep(now) and self.sweep_took < CHEAP_SWEEP
 
     def note_time(self, now: float) -> bool:
         """Note the store's time; if it stepped back, all marks lie in the future and are forgotten."""
@@ -102,6 +119,7 @@ class Memory:
         """Move the marks up to what was taken, but not into the last moments."""
         if not rows:
             return
+        self.moved = True
         edge = Mark(rows[0]["started_at"] - timedelta(seconds=MARK_LAG), _FIRST_ID)
         highest: dict[Pair, tuple[datetime, UUID]] = {}
         for row in rows:

@@ -2,6 +2,23 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE TABLE tidewheel.lane (
+    id integer NOT NULL,
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    needs text NOT NULL,
+    keyed boolean NOT NULL,
+    retried boolean DEFAULT false NOT NULL,
+    gate text DEFAULT 'open'::text NOT NULL,
+    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
+    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
+);
+
+CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN COALESCE((SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed)) WHERE ((own.id = lane_like.lane) AND (other.retried = lane_like.retried))), lane);
+
 CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN statement_timestamp();
@@ -78,18 +95,6 @@ CREATE TABLE tidewheel.job (
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_threshold='-1', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.5', vacuum_truncate=off);
 
-CREATE TABLE tidewheel.lane (
-    id integer NOT NULL,
-    tenant integer NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
-    needs text NOT NULL,
-    keyed boolean NOT NULL,
-    gate text DEFAULT 'open'::text NOT NULL,
-    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
-    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
-);
-
 CREATE TABLE tidewheel.tenant (
     id integer NOT NULL,
     name text NOT NULL,
@@ -163,8 +168,7 @@ CREATE TABLE tidewheel.census (
 
 CREATE TABLE tidewheel.duty (
     name text NOT NULL,
-    holder uuid NOT NULL,
-    until timestamp with time zone NOT NULL,
+    holder uuid,
     epoch bigint NOT NULL
 )
 WITH (fillfactor='50');
@@ -356,6 +360,13 @@ CREATE TABLE tidewheel.job_history_succeeded (
 )
 PARTITION BY RANGE (finished_at);
 
+CREATE TABLE tidewheel.keeper (
+    id uuid NOT NULL,
+    duties text[] NOT NULL,
+    until timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
 ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME tidewheel.lane_id_seq
     START WITH 1
@@ -426,6 +437,22 @@ CREATE TABLE tidewheel.migration (
     applied_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
 );
 
+CREATE TABLE tidewheel.occurrence (
+    schedule_id uuid NOT NULL,
+    fire_at timestamp with time zone NOT NULL,
+    source text NOT NULL,
+    outcome text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    job_id uuid,
+    undecided smallint,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT occurrence_check CHECK (((outcome <> 'made'::text) OR (job_id IS NOT NULL))),
+    CONSTRAINT occurrence_check1 CHECK (((undecided IS NULL) OR (outcome = 'made'::text))),
+    CONSTRAINT occurrence_outcome_check CHECK ((outcome = ANY (ARRAY['made'::text, 'missed'::text, 'skipped'::text]))),
+    CONSTRAINT occurrence_source_check CHECK ((source = ANY (ARRAY['planned'::text, 'manual'::text, 'backfill'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
 CREATE TABLE tidewheel.rollup (
     day date NOT NULL,
     lane integer NOT NULL,
@@ -441,6 +468,24 @@ CREATE TABLE tidewheel.run_note (
     checkpoint json,
     paused boolean,
     updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+CREATE TABLE tidewheel.schedule (
+    id uuid NOT NULL,
+    tenant integer NOT NULL,
+    name text NOT NULL,
+    shard smallint NOT NULL,
+    definition json NOT NULL,
+    paused boolean DEFAULT false NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    fired bigint DEFAULT 0 NOT NULL,
+    next_fire_at timestamp with time zone,
+    declared_by text,
+    orphaned_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT schedule_check CHECK (((next_fire_at IS NULL) OR (NOT paused)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
@@ -510,11 +555,14 @@ ALTER TABLE ONLY tidewheel.idempotency
 ALTER TABLE ONLY tidewheel.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidewheel.keeper
+    ADD CONSTRAINT keeper_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.lane
-    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_key UNIQUE (tenant, queue, kind, needs, keyed);
+    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_retried_key UNIQUE (tenant, queue, kind, needs, keyed, retried);
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);
@@ -528,11 +576,20 @@ ALTER TABLE ONLY tidewheel.meta
 ALTER TABLE ONLY tidewheel.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY tidewheel.occurrence
+    ADD CONSTRAINT occurrence_pkey PRIMARY KEY (schedule_id, fire_at);
+
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
 
 ALTER TABLE ONLY tidewheel.run_note
     ADD CONSTRAINT run_note_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_name_key UNIQUE (tenant, name);
 
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
@@ -574,6 +631,8 @@ CREATE INDEX job_limited ON tidewheel.job USING btree (tenant, waits_for, priori
 
 CREATE INDEX job_running ON tidewheel.job USING btree (worker) WHERE (state = 'running'::text);
 
+CREATE INDEX job_schedule ON tidewheel.job USING btree (schedule_id, due_at) WHERE (schedule_id IS NOT NULL);
+
 CREATE INDEX job_start_by ON tidewheel.job USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state <> 'running'::text));
 
 CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
@@ -586,7 +645,13 @@ CREATE INDEX limit_key_look ON tidewheel.limit_key USING btree (look_at) WHERE (
 
 CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
 
+CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
+
+CREATE INDEX occurrence_undecided ON tidewheel.occurrence USING btree (undecided, fire_at) WHERE (undecided IS NOT NULL);
+
 CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
+
+CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
 
@@ -601,3 +666,6 @@ ALTER TABLE ONLY tidewheel.lane
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);

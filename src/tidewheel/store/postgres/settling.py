@@ -9,8 +9,9 @@ import asyncpg
 
 from tidewheel.errors import Invalid
 from tidewheel.model.ids import time_of
-from tidewheel.model.outcome import GIVEN_BACK, REPORTABLE, Outcome, Verdict, flaws_of, recognise, unstorable
+from tidewheel.model.outcome import GIVEN_BACK, REPORTABLE, RETRIED, Outcome, Verdict, flaws_of, recognise, unstorable
 from tidewheel.model.states import Cause, State
+from tidewheel.model.submission import LaneKey
 from tidewheel.store.bell import SOON
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish_runs, locked_run, tell_children
@@ -102,6 +103,7 @@ class Settling(Part):
             async def end(connection: Connection, rest: list[tuple[int, Outcome]] = rest) -> list[LockedRun]:
                 return await _end_reported(connection, worker_id, [outcome for _, outcome in rest])
 
+            await self._make_retry_lanes([outcome.job_id for _, outcome in rest if outcome.cause in RETRIED])
             runs = await self._db.transaction(end)
             ended = {(run.job_id, run.token) for run in runs}
             self._tell_of_ended([outcome for _, outcome in rest if _key(outcome) in ended])
@@ -112,6 +114,18 @@ class Settling(Part):
         if rest:
             found = await self._db.read(lambda connection: _find(connection, worker_id, [o for _, o in rest]))
             verdicts.update({index: recognise(outcome.cause, found[_key(outcome)]) for index, outcome in rest})
+
+    async def _make_retry_lanes(self, failed: list[UUID]) -> None:
+        """Add lanes for retries where these jobs are the first to fail.
+
+        Before their rows are locked: a submit adds lanes first and then locks jobs.
+        """
+        if not failed:
+            return
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["lanes_without_retries"], failed))
+        keys = [LaneKey._make((*row, True)) for row in rows]
+        if keys:
+            await self._db.transaction(lambda connection: self._lanes.ids(connection, keys))
 
     def _tell_of_ended(self, outcomes: list[Outcome]) -> None:
         """Give a hint if what ended may have made something due: itself, a child, or who waited for its limit keys."""

@@ -5,6 +5,7 @@ from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
+from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.limiting import Limiting
@@ -12,7 +13,9 @@ from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
 from tidewheel.store.postgres.noting import Noting
+from tidewheel.store.postgres.occurring import Occurring
 from tidewheel.store.postgres.parts import LaneBook, id_maker
+from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
 from tidewheel.store.postgres.steering import Steering
@@ -30,8 +33,11 @@ class PostgresStore(
     LogLines,
     Flowing,
     Limiting,
+    Scheduling,
+    Occurring,
     Searching,
     Depending,
+    Duties,
     Keeping,
 ):
     """See `store.base.Store`."""

@@ -16,7 +16,7 @@ from tidewheel.store.joining import Inside
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
-from tidewheel.store.postgres.parts import Part, id_maker
+from tidewheel.store.postgres.parts import LaneBook, Part, id_maker
 from tidewheel.store.postgres.relating import NewJob, relate, store
 
 T = TypeVar("T")
@@ -79,6 +79,9 @@ class Submitting(Part):
         if not any(map(_is_special, jobs)):
             return await _add_keyed(joined, jobs, numbers, ids)
         return await again_if_raced(joined, lambda: _add_keyed(joined, jobs, numbers, ids))
+
+    async def expect_commit(self) -> None:
+        self._hints.send_for_a_while()
 
     async def transact(self, work: Callable[[Inside], T]) -> T:
         del work
@@ -217,3 +220,10 @@ def _columns(
         column if any(value is not None for value in column) else None for column in optional
     ]
     return [ids, lanes, tenants, [job.priority for job in jobs], [job.args for job in jobs], *sparse]
+
+
+async def add_own(connection: Connection, lanes: LaneBook, jobs: Sequence[Prepared]) -> None:
+    """Add jobs that the store itself makes: they have ids, and neither keys nor parents."""
+    if jobs:
+        numbers = await lanes.ids(connection, [job.lane for job in jobs])
+        await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, [job.id for job in jobs if job.id]))

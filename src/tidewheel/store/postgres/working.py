@@ -1,19 +1,17 @@
 """Workers: registering, beating, ending, and taking back what dead ones had."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.checks import check_name
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.outcome import MAX_LOSSES, Failure, LossRule, Outcome
 from tidewheel.model.resources import Offer
 from tidewheel.model.states import Cause
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.postgres.claiming import Claiming
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import COUNTED, end_runs, locked_run
@@ -62,14 +60,6 @@ class Working(Claiming):
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["workers"], alive))
         return [_worker(row) for row in rows]
-
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        check_name("name", name)
-        row = await self._db.write(lambda connection: connection.fetchrow(SQL["take_duty"], name, holder, ttl))
-        return None if row is None else Duty(row["name"], row["holder"], row["until"], row["epoch"])
-
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        await self._db.write(lambda connection: connection.execute(SQL["release_duty"], name, holder))
 
     async def _end(self, worker_id: UUID, beat: int | None, cause: Cause, rule: LossRule = COUNTED) -> Reaped | None:
         async def end(connection: Connection) -> Reaped | None:

@@ -11,6 +11,7 @@ from tidewheel.model.dependency import AT_ONCE
 from tidewheel.model.outcome import (
     ATTEMPTS,
     LOSSES,
+    RETRIED,
     Failure,
     LossRule,
     Outcome,
@@ -201,6 +202,7 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
     ]
     if attempts:
         session.run("add_attempts", attempts=json_text(attempts), now=now)
+    lanes = [_lane_after(session, run, cause) for run, _, cause in ends]
     back = [
         (
             run.place,
@@ -209,12 +211,18 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
             int(cause is Cause.FAILED),
             int(rule.counted and cause in LOSSES),
             some(micros, outcome.started_at),
+            lane,
         )
-        for run, outcome, cause in ends
+        for (run, outcome, cause), lane in zip(ends, lanes, strict=True)
     ]
     session.run("give_back", back=json_text(back), now=now)
-    for run, outcome, _ in ends:
-        session.lanes.mark(pair_of(run.lane, run.priority), now + max(0, span(outcome.delay)))
+    for (run, outcome, _), lane in zip(ends, lanes, strict=True):
+        session.lanes.mark(pair_of(lane, run.priority), now + max(0, span(outcome.delay)))
+
+
+def _lane_after(session: Session, run: Held, cause: Cause) -> int:
+    """Return the lane in which a job waits for its next run; those that failed wait in the lane of retries."""
+    return session.lanes.like(session.connection, run.lane, retried=True) if cause in RETRIED else run.lane
 
 
 def _keys(session: Session, jobs: Iterable[Held | Waiting]) -> Counter[Key]:

@@ -58,6 +58,7 @@ class Lanes:
         """When tokens come for someone who waits for them, or before that."""
         self._added = count(_LATER)
         self._ids: dict[LaneKey, int] = {}
+        self._keys: dict[int, LaneKey] = {}
         self._tenants: dict[str, tuple[int, float]] = {}
         self._served: dict[object, dict[int, Lane]] = {}
         self._version = -1
@@ -143,6 +144,10 @@ class Lanes:
         number = self._ids.get(key)
         return self._add(connection, key) if number is None else self.by_id[number]
 
+    def like(self, connection: apsw.Connection, lane: int, *, retried: bool) -> int:
+        """Return the lane for retries, or for first attempts, that is like another in all else."""
+        return self.intern(connection, self._keys[lane]._replace(retried=retried)).id
+
     def changed(self, connection: apsw.Connection) -> None:
         """Tell the other processes that tenants, lanes or gates have changed."""
         connection.execute(SQL["lanes_changed"])
@@ -155,9 +160,9 @@ class Lanes:
         self._tenants = {name: (number, weight) for number, name, weight in tenants}
         self.gates = [gate_of(row) for row in rows(connection, "gates", {})]
         self.rules = {row[0] for row in rows(connection, "limit_rules", {})}
-        self.by_id, self._ids = {}, {}
-        for number, tenant, queue, kind, needs, keyed, gate in rows(connection, "lanes", {}):
-            self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed)), gate)
+        self.by_id, self._ids, self._keys = {}, {}, {}
+        for number, tenant, queue, kind, needs, keyed, retried, gate in rows(connection, "lanes", {}):
+            self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed), bool(retried)), gate)
         self._served.clear()
 
     def _add(self, connection: apsw.Connection, key: LaneKey) -> Lane:
@@ -171,9 +176,12 @@ class Lanes:
     def _keep(self, number: int, key: LaneKey, gate: str) -> Lane:
         tenant, weight = self._tenants[key.tenant]
         needs = parse_needs_text(key.needs) if key.needs else None
-        lane = Lane(number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, gate == OPEN)
+        lane = Lane(
+            number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, gate == OPEN, key.retried
+        )
         self.by_id[number] = lane
         self._ids[key] = number
+        self._keys[number] = key
         return lane
 
 

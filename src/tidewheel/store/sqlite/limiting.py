@@ -10,7 +10,7 @@ from tidewheel.errors import NotFound
 from tidewheel.model.limit import Limit, LimitRule, limit_of, rule_from
 from tidewheel.model.rate import Pace
 from tidewheel.store.sqlite.connection import rows
-from tidewheel.store.sqlite.limits import ensure_limit, let_go
+from tidewheel.store.sqlite.limits import Key, ensure_limit, let_go
 from tidewheel.store.sqlite.session import Session
 
 _keys: Final = msgspec.json.Decoder(list[tuple[int, str]]).decode
@@ -30,12 +30,19 @@ def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, t
 def remove_limit(session: Session, key: str, tenant: str) -> None:
     """See `store.limiting.LimitStore.remove_limit`."""
     number = session.lanes.known_tenant(tenant)
-    if number is None or session.value("remove_limit", tenant=number, key=key) is None:
+    if number is None or not drop_limit(session, (number, key)):
         raise NotFound("limit", key)
-    if ensure_limit(session, (number, key)):
-        session.rows("recount", tenant=number, key=key)
-    let_go(session, [(number, key)], session.now)
+
+
+def drop_limit(session: Session, key: Key) -> bool:
+    """Remove the limit of a key, if it has one; a rule holds again, or all go who wait."""
+    tenant, name = key
+    removed = session.value("remove_limit", tenant=tenant, key=name) is not None
+    if ensure_limit(session, key):
+        session.rows("recount", tenant=tenant, key=name)
+    let_go(session, [key], session.now)
     session.lanes.look_again_at(session.value("next_look"))
+    return removed
 
 
 def limits(connection: apsw.Connection, tenant: str | None, now: int) -> list[Limit]:

@@ -94,8 +94,9 @@ class _Plan:
             width = min(self.room, self.room // max(1, len(groups)) + 2)
             for group in groups:
                 oldest = self._oldest(group, width)
-                certain += len(oldest)
                 chosen += oldest
+                if not self.session.lanes.by_id[group[0] >> 2].retried:  # retries may have to wait for lower ones
+                    certain += len(oldest)
         return chosen
 
     def _aged(self, priority: Priority) -> list[int]:
@@ -108,8 +109,11 @@ class _Plan:
         return nsmallest(self.room, aged, first.__getitem__)
 
     def _due_groups(self, priority: Priority) -> tuple[list[list[int]], list[int]]:
-        """Return the due pairs of a priority by tenant, and apart those that must be looked at anyway."""
-        groups: dict[int, list[int]] = {}
+        """Return the due pairs of a priority by tenant, and apart those that must be looked at anyway.
+
+        Retries are apart for each queue: some may have to wait that are older than others that need not.
+        """
+        groups: dict[object, list[int]] = {}
         anyway = []
         first, now, lanes = self.first[priority], self.now, self.session.lanes.by_id
         for pair in self.session.lanes.waiting_for(self.request, priority):
@@ -117,10 +121,12 @@ class _Plan:
                 lane = lanes[pair >> 2]
                 if lane.needs is not None or first[pair] is UNKNOWN:
                     anyway.append(pair)
-                elif lane.tenant in groups:
-                    groups[lane.tenant].append(pair)
+                    continue
+                group = (lane.tenant, lane.queue) if lane.retried else lane.tenant
+                if group in groups:
+                    groups[group].append(pair)
                 else:
-                    groups[lane.tenant] = [pair]
+                    groups[group] = [pair]
         return list(groups.values()), anyway
 
     def _oldest(self, group: list[int], width: int) -> list[int]:
@@ -149,7 +155,8 @@ class _Plan:
                 # Places rise as ids do, and serve as well for telling who came first.
                 ids = cast("list[bytes]", [place for _, place in rows])
                 more = len(due) == depth
-                self.heads[pair] = Head(lane.id, pair & 3, lane.tenant, due, more, lane.weight, lane.needs, ids)
+                told = (lane.weight, lane.needs, ids, lane.queue, lane.retried)
+                self.heads[pair] = Head(lane.id, pair & 3, lane.tenant, due, more, *told)
 
     def share(self) -> Shares:
         """Share the claim out among what was seen."""

@@ -21,8 +21,10 @@ CREATE TABLE lane (
     kind   TEXT NOT NULL,
     needs  TEXT NOT NULL,
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
     gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 ) STRICT;
 
 CREATE TABLE job (
@@ -72,6 +74,8 @@ CREATE INDEX job_tenant ON job (tenant, id);
 CREATE INDEX job_start_by ON job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 
 CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+
+CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
 CREATE TABLE job_history (
     id              BLOB NOT NULL PRIMARY KEY,
@@ -199,10 +203,15 @@ CREATE TABLE worker (
     ended_at      INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE keeper (
+    id     BLOB NOT NULL PRIMARY KEY,
+    duties TEXT NOT NULL,
+    until  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE duty (
     name   TEXT NOT NULL PRIMARY KEY,
-    holder BLOB NOT NULL,
-    until  INTEGER NOT NULL,
+    holder BLOB,
     epoch  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -248,6 +257,41 @@ CREATE TABLE limit_key (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX limit_key_look ON limit_key (look_at) WHERE look_at IS NOT NULL;
+
+CREATE TABLE schedule (
+    id           BLOB NOT NULL PRIMARY KEY,
+    tenant       INTEGER NOT NULL REFERENCES tenant,
+    name         TEXT NOT NULL,
+    shard        INTEGER NOT NULL,
+    definition   TEXT NOT NULL,
+    paused       INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+    version      INTEGER NOT NULL DEFAULT 1,
+    fired        INTEGER NOT NULL DEFAULT 0,
+    next_fire_at INTEGER CHECK (next_fire_at IS NULL OR NOT paused),
+    declared_by  TEXT,
+    orphaned_at  INTEGER,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+CREATE TABLE occurrence (
+    schedule_id BLOB NOT NULL,
+    fire_at     INTEGER NOT NULL,
+    source      TEXT NOT NULL CHECK (source IN ('planned', 'manual', 'backfill')),
+    outcome     TEXT NOT NULL CHECK (outcome IN ('made', 'missed', 'skipped')),
+    reason      TEXT NOT NULL DEFAULT '',
+    job_id      BLOB CHECK (outcome <> 'made' OR job_id IS NOT NULL),
+    undecided   INTEGER CHECK (undecided IS NULL OR outcome = 'made'),
+    recorded_at INTEGER NOT NULL,
+    PRIMARY KEY (schedule_id, fire_at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX occurrence_undecided ON occurrence (undecided, fire_at) WHERE undecided IS NOT NULL;
+
+CREATE INDEX occurrence_age ON occurrence (recorded_at);
 
 CREATE TABLE idempotency (
     tenant      INTEGER NOT NULL,

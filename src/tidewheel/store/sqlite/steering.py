@@ -48,7 +48,7 @@ def cancel(session: Session, job_id: UUID, tenant: str | None, reason: str) -> J
 def redrive(session: Session, job_ids: Sequence[UUID], tenant: str | None) -> list[UUID]:
     """See `store.base.JobStore.redrive`."""
     now = session.now
-    sent: dict[UUID, int] = {}
+    sent: dict[UUID, tuple[int, int]] = {}
     unique: set[tuple[int, str]] = set()
     counts: Counter[tuple[int, str]] = Counter()
     pairs = set()
@@ -57,13 +57,14 @@ def redrive(session: Session, job_ids: Sequence[UUID], tenant: str | None) -> li
         if key is not None and (number, key) in unique:
             continue
         unique.add((number, key))
-        sent[id_of(stored)] = place
         counts[lane, state] -= 1
-        pairs.add(pair_of(lane, priority))
+        first = session.lanes.like(session.connection, lane, retried=False)  # what begins anew is no retry
+        sent[id_of(stored)] = (place, first)
+        pairs.add(pair_of(first, priority))
     if sent:
-        places = json_text(list(sent.values()))
+        places = json_text([place for place, _ in sent.values()])
         session.run("keep_last_attempts", places=places)
-        session.run("redrive", places=places, now=now)
+        session.run("redrive", sent=json_text(list(sent.values())), now=now)
         session.run("remove_notes", places=places)
         session.run("remove_finished", places=places)
         session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))

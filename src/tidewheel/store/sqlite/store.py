@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
@@ -16,6 +16,7 @@ from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.checks import check_name
 from tidewheel.model.dependency import AT_ONCE, Relative
+from tidewheel.model.duty import Agenda, Duty, check_duties
 from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
@@ -26,9 +27,10 @@ from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.rate import Pace
 from tidewheel.model.resources import Needs, Resources
-from tidewheel.model.states import Cause, State
+from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, check_age, rules_of
+from tidewheel.model.states import Cause
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
 from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
@@ -36,6 +38,7 @@ from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
     claiming,
     depending,
+    duties,
     flowing,
     joining,
     keeping,
@@ -48,11 +51,14 @@ from tidewheel.store.sqlite import (
     submitting,
     working,
 )
+from tidewheel.store.sqlite.aging import Ages
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.reader import Readers
+from tidewheel.store.sqlite.retiring import Retention
+from tidewheel.store.sqlite.scheduling import Scheduling
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 from tidewheel.store.sqlite.writer import Writer
@@ -60,7 +66,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(Scheduling):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
@@ -75,6 +81,8 @@ class SqliteStore:
         self._listeners = Listeners(path, self._writer, clock)
         self._forked = False
         self._rechecked = depending.FIRST
+        self._retention = Retention()
+        self._ages = Ages(clock)
         guard(self)
 
     @property
@@ -126,6 +134,9 @@ class SqliteStore:
     async def submit_within(self, connection: Any, specs: Sequence[JobSpec], *, waits: bool) -> list[Submitted]:
         del specs, waits
         joining.refuse(connection)
+
+    async def expect_commit(self) -> None:
+        """Do nothing: no job comes by a transaction of someone else's."""
 
     async def transact(self, work: Callable[[Inside], T]) -> T:
         return await self._write(lambda session: joining.transact(session, work, self.max_args_bytes))
@@ -291,15 +302,22 @@ class SqliteStore:
 
     # Upkeep
 
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        check_name("name", name)
-        return await self._write(lambda session: working.take_duty(session, name, holder, ttl))
+    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
+        check_duties(names, ttl)
+        return await self._write(lambda session: duties.share_duties(session, node, names, ttl))
 
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        await self._write(lambda session: working.release_duty(session, name, holder))
+    async def leave_duties(self, node: UUID) -> None:
+        await self._write(lambda session: duties.leave_duties(session, node))
+
+    async def agenda(self) -> Agenda:
+        return await self._read(lambda connection: duties.agenda(connection, micros(self._clock.now())))
 
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.expire(session, limit))
+
+    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
+        check_age("max_age", max_age)
+        return await self._ages.expire(self._read, self._write, max_age, limit)
 
     async def drop_gated(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.drop_gated(session, limit))
@@ -318,8 +336,11 @@ class SqliteStore:
         counts = await self._read(keeping.count_active)
         await self._write(lambda session: keeping.keep_census(session, counts, taken_at))
 
-    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
-        gone = await self._write(lambda session: keeping.retire(session, keep, limit))
+    async def retire(
+        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
+    ) -> int:
+        gone = await self._retention.retire(self._write, rules_of(keep, kinds), limit)
+        await self._write(lambda session: keeping.forget_others(session, limit))
         while await self._write(lambda session: keeping.retire_notes(session, limit)) == limit:
             pass
         while await self._write(lambda session: keeping.retire_logs(session, logs, limit)) == limit:

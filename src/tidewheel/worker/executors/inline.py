@@ -108,7 +108,7 @@ class InlineExecutor:
             job_id=run.job_id,
             token=run.token,
             epoch=self._tools.epoch,
-            attempt=run.failures + run.losses + 1,
+            attempt=run.attempt,
             saved=await self._tools.handover.saved(run),
             reporter=report,
         )

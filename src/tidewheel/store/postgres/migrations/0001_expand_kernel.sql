@@ -21,7 +21,7 @@ CREATE TABLE tidewheel.tenant (
     weight real NOT NULL DEFAULT 1 CHECK (weight > 0)
 );
 
--- An interned (tenant, queue, kind, needs, keyed): the unit of order, fairness and gating. Lanes are few and stay.
+-- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
 CREATE TABLE tidewheel.lane (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant integer NOT NULL REFERENCES tidewheel.tenant,
@@ -29,12 +29,23 @@ CREATE TABLE tidewheel.lane (
     kind   text NOT NULL,
     needs  text NOT NULL,
     keyed  boolean NOT NULL,
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried boolean NOT NULL DEFAULT false,
     gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
     -- One low-water mark for each priority, as a sweep published them: a hint where a new claimer may begin.
     floors timestamptz[] NOT NULL DEFAULT '{0001-01-01 00:00+00,0001-01-01 00:00+00,0001-01-01 00:00+00}',
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 );
 CREATE INDEX lane_queue ON tidewheel.lane (queue);
+
+-- The lane for retries, or for first attempts, that is like another in all else; that one itself if there is none.
+CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN coalesce((
+        SELECT other.id
+          FROM tidewheel.lane AS own
+          JOIN tidewheel.lane AS other USING (tenant, queue, kind, needs, keyed)
+         WHERE own.id = lane_like.lane AND other.retried = lane_like.retried), lane_like.lane);
 
 -- When the lanes of a scope (the queues, kinds and labels of like workers) are to be swept next, by whichever of these
 -- workers comes first.
@@ -96,6 +107,7 @@ CREATE INDEX job_blocked ON tidewheel.job (lane, priority, id) WHERE state = 'bl
 CREATE INDEX job_tenant ON tidewheel.job (tenant, id);
 CREATE INDEX job_start_by ON tidewheel.job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX job_schedule ON tidewheel.job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
 -- A keel: rows that nobody sees (there is no lane 0) and that never leave. The planner prices a scan by the pages and
 -- rows that a table had when it was last vacuumed. Without them it would at times expect an empty table, and pass the
@@ -226,10 +238,16 @@ CREATE TABLE tidewheel.worker (
     CHECK (alive = (ended_at IS NULL))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- Nodes that do chores, which duties each is ready for, and until when it counts as there.
+CREATE TABLE tidewheel.keeper (
+    id     uuid PRIMARY KEY,
+    duties text[] NOT NULL,
+    until  timestamptz NOT NULL
+) WITH (fillfactor = 50);
+-- A duty is its holder's for as long as that is there.
 CREATE TABLE tidewheel.duty (
     name   text PRIMARY KEY,
-    holder uuid NOT NULL,
-    until  timestamptz NOT NULL,
+    holder uuid,
     epoch  bigint NOT NULL
 ) WITH (fillfactor = 50);
 
@@ -277,6 +295,40 @@ CREATE TABLE tidewheel.limit_key (
     CHECK (coalesce(most, starts) IS NOT NULL)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX limit_key_look ON tidewheel.limit_key (look_at) WHERE look_at IS NOT NULL;
+
+-- `next_fire_at` is the first occurrence that is not recorded; NULL if there is none, and while it is paused.
+CREATE TABLE tidewheel.schedule (
+    id           uuid PRIMARY KEY,
+    tenant       integer NOT NULL REFERENCES tidewheel.tenant,
+    name         text NOT NULL,
+    shard        smallint NOT NULL,
+    definition   json NOT NULL,
+    paused       boolean NOT NULL DEFAULT false,
+    version      bigint NOT NULL DEFAULT 1,
+    fired        bigint NOT NULL DEFAULT 0,
+    next_fire_at timestamptz CHECK (next_fire_at IS NULL OR NOT paused),
+    declared_by  text,
+    orphaned_at  timestamptz,
+    created_at   timestamptz NOT NULL,
+    updated_at   timestamptz NOT NULL,
+    UNIQUE (tenant, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX schedule_next ON tidewheel.schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+-- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
+CREATE TABLE tidewheel.occurrence (
+    schedule_id uuid NOT NULL,
+    fire_at     timestamptz NOT NULL,
+    source      text NOT NULL CHECK (source IN ('planned', 'manual', 'backfill')),
+    outcome     text NOT NULL CHECK (outcome IN ('made', 'missed', 'skipped')),
+    reason      text NOT NULL DEFAULT '',
+    job_id      uuid CHECK (outcome <> 'made' OR job_id IS NOT NULL),
+    undecided   smallint CHECK (undecided IS NULL OR outcome = 'made'),
+    recorded_at timestamptz NOT NULL,
+    PRIMARY KEY (schedule_id, fire_at)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX occurrence_undecided ON tidewheel.occurrence (undecided, fire_at) WHERE undecided IS NOT NULL;
+CREATE INDEX occurrence_age ON tidewheel.occurrence (recorded_at);
 
 CREATE TABLE tidewheel.idempotency (
     tenant      integer NOT NULL,

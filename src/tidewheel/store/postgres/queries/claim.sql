@@ -6,7 +6,9 @@ SELECT array_agg(pair.n) AS pairs,
        array_agg(uuid_send(head.id)) AS ids,
        extract(epoch FROM tidewheel.now())::float8 AS now,
        (SELECT lanes FROM tidewheel.meta) AS lanes,
-       (SELECT min(look_at) FROM tidewheel.limit_key WHERE look_at IS NOT NULL) AS look_at
+       (SELECT min(look_at) FROM tidewheel.limit_key WHERE look_at IS NOT NULL) AS look_at,
+       EXISTS (SELECT FROM tidewheel.worker
+                WHERE worker.id = $6 AND worker.alive AND worker.lease_until > tidewheel.now()) AS alive
   FROM unnest($1::integer[], $2::smallint[], $3::timestamptz[], $4::uuid[]) WITH ORDINALITY
        AS pair (lane, priority, floor, floor_id, n)
  CROSS JOIN LATERAL (
@@ -109,9 +111,6 @@ UPDATE tidewheel.job
   FROM away
  WHERE job.ctid = away.at AND job.state || '' = 'queued'
 
--- name: worker_is_alive
-SELECT EXISTS (SELECT FROM tidewheel.worker WHERE id = $1 AND alive AND lease_until > tidewheel.now())
-
 -- name: owned
 SELECT job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
        job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
@@ -173,14 +172,14 @@ UPDATE tidewheel.lane
 
 -- name: lanes_served
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors
+       lane.gate, lane.floors, lane.retried
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.queue = ANY ($1::text[]) AND ($2::text[] IS NULL OR lane.kind = ANY ($2))
 
 -- name: lanes_named
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors
+       lane.gate, lane.floors, lane.retried
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.id = ANY ($1::integer[])

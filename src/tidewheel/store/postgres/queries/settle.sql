@@ -138,13 +138,16 @@ SELECT id, tenant, CASE WHEN state = 'queued' THEN limit_keys END AS room, await
 
 -- name: give_back
 -- Returns locked runs to the queue, never due before now: marks of claimers may already have passed any earlier time.
+-- Those that failed wait in the lane of retries.
 WITH back AS MATERIALIZED (
     SELECT *
-      FROM unnest($1::uuid[], $2::interval[], $3::integer[], $4::integer[]) AS back (id, delay, failures, losses)
+      FROM unnest($1::uuid[], $2::interval[], $3::integer[], $4::integer[], $5::boolean[])
+           AS back (id, delay, failures, losses, retried)
 )
 UPDATE tidewheel.job
    SET state = 'queued', run_at = tidewheel.now() + greatest(back.delay, interval '0'), ended_at = tidewheel.now(),
-       updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses
+       updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses,
+       lane = CASE WHEN back.retried THEN tidewheel.lane_like(job.lane, true) ELSE job.lane END
   FROM (
        SELECT place.at, back.*
          FROM back
@@ -173,3 +176,12 @@ SELECT named.id, named.token, coalesce(
          WHERE job.id = named.id AND job.token = named.token AND job.worker IS NOT DISTINCT FROM $1
            AND job.state <> 'running')) AS cause
   FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[]) AS named (id, token, made)
+
+-- name: lanes_without_retries
+-- The lanes of jobs that failed for which there is no lane of retries yet.
+SELECT DISTINCT tenant.name AS tenant, lane.queue, lane.kind, lane.needs, lane.keyed
+  FROM unnest($1::uuid[]) AS named (id)
+ CROSS JOIN LATERAL (SELECT job.lane FROM tidewheel.job WHERE job.id = named.id LIMIT 1) AS job
+  JOIN tidewheel.lane ON lane.id = job.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE NOT lane.retried AND tidewheel.lane_like(lane.id, true) = lane.id

@@ -15,7 +15,7 @@ UPDATE tidewheel.job
 -- name: redrive
 -- Back from history to the queue, without what its runs noted. The last attempt becomes a row of its own; the token goes on
 -- rising from where it was. A unique key that someone else took meanwhile keeps its job in history, and so do children
--- that are still being told.
+-- that are still being told. What begins anew is no retry.
 WITH named AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS named (id, made)
 ), free AS MATERIALIZED (
@@ -55,7 +55,7 @@ INSERT INTO tidewheel.job (
        on_parent_failure, awaited)
 SELECT id, schedule_id, worker, tidewheel.now(), due_at, created_at, tidewheel.now(),
        CASE WHEN start_by > tidewheel.now() THEN start_by END, started_at, ended_at,
-       token, lane, tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key,
+       token, tidewheel.lane_like(lane, false), tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key,
        on_parent_failure, awaited
   FROM back
 RETURNING id

@@ -13,10 +13,11 @@ SELECT pg_advisory_xact_lock(8433, 1)
 UPDATE tidewheel.meta SET lanes = lanes + 1
 
 -- name: find_lane
-SELECT id FROM tidewheel.lane WHERE tenant = $1 AND queue = $2 AND kind = $3 AND needs = $4 AND keyed = $5
+SELECT id FROM tidewheel.lane WHERE tenant = $1 AND queue = $2 AND kind = $3 AND needs = $4 AND keyed = $5 AND retried = $6
 
 -- name: add_lane
-INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, gate) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id
+INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, retried, gate) VALUES ($1, $2, $3, $4, $5, $6, $7)
+RETURNING id
 
 -- name: add_jobs
 -- A column that is empty for all rows is passed as NULL and padded.
@@ -75,7 +76,7 @@ SELECT job.id, job.tenant, job.unique_key, job.state
 SELECT lane.id, lane.tenant
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
- WHERE tenant.name = $1 AND lane.queue = $2 AND lane.kind = $3 AND lane.needs = $4 AND lane.keyed = $5
+ WHERE tenant.name = $1 AND lane.queue = $2 AND lane.kind = $3 AND lane.needs = $4 AND lane.keyed = $5 AND NOT lane.retried
 
 -- name: mark_caller
 -- In the caller's transaction a race that was lost must not undo what the caller did.

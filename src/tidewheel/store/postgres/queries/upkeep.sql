@@ -41,10 +41,13 @@ UNION ALL
  WHERE lane.gate = 'drop'
  LIMIT $1)
 
--- name: clear_census
-DELETE FROM tidewheel.census
-
 -- name: take_census
+-- All in one: what goes and what comes are told apart by the snapshot.
+WITH noted AS (
+    UPDATE tidewheel.meta SET census_at = tidewheel.now()
+), cleared AS (
+    DELETE FROM tidewheel.census
+)
 INSERT INTO tidewheel.census (lane, state, priority, jobs)
 SELECT lane, state, priority, count(*) FROM tidewheel.job GROUP BY lane, state, priority
 
@@ -55,9 +58,6 @@ WITH folded AS (
 INSERT INTO tidewheel.rollup AS kept (day, lane, state, jobs)
 SELECT day, lane, state, sum(jobs) FROM folded GROUP BY day, lane, state ORDER BY day, lane, state
 ON CONFLICT (day, lane, state) DO UPDATE SET jobs = kept.jobs + excluded.jobs
-
--- name: note_census
-UPDATE tidewheel.meta SET census_at = tidewheel.now()
 
 -- name: lock_census
 SELECT pg_advisory_xact_lock(8433, 3)
@@ -83,19 +83,53 @@ SELECT relname AS part
  WHERE relnamespace = 'tidewheel'::regnamespace AND relkind = 'r' AND NOT relispartition
    AND relname ~ '^(job_history_succeeded|job_history_other|attempt|log)_[0-9]{8}$'
 
--- name: retire_states
--- For states that are kept for less time than others in the same partitions; whole days, as with partitions.
+-- name: days_to_retire
+-- Where there is something that a rule lets go: the numbers of each day tell, so that no day is looked through in vain.
+SELECT rollup.day, array_agg(rollup.lane) AS lanes
+  FROM tidewheel.rollup
+  JOIN tidewheel.lane ON lane.id = rollup.lane
+ WHERE rollup.state = $1 AND rollup.jobs > 0 AND rollup.day < ((tidewheel.now() - $2::interval) AT TIME ZONE 'UTC')::date
+   AND ($3::text IS NULL OR lane.kind = $3) AND lane.kind <> ALL ($4::text[])
+ GROUP BY rollup.day
+ ORDER BY rollup.day
+
+-- name: retire_jobs
+-- For what is kept for less time than others in the same partitions.
 WITH gone AS (
     DELETE FROM tidewheel.job_history
-     WHERE state = $1 AND finished_at < date_trunc('day', tidewheel.now() - $2::interval, 'UTC')
+     WHERE state = $1 AND finished_at >= $2::timestamptz AND finished_at < $2::timestamptz + interval '1 day'
+       AND lane = ANY ($3::integer[])
        AND id = ANY (ARRAY(
            SELECT id FROM tidewheel.job_history
-            WHERE state = $1 AND finished_at < date_trunc('day', tidewheel.now() - $2::interval, 'UTC')
-            LIMIT $3))
-    RETURNING finished_at, lane, state
+            WHERE state = $1 AND finished_at >= $2::timestamptz AND finished_at < $2::timestamptz + interval '1 day'
+              AND lane = ANY ($3::integer[])
+            LIMIT $4))
+    RETURNING id, finished_at, lane, state
+), uncounted AS (
+    INSERT INTO tidewheel.tally (day, lane, state, jobs)
+    SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
+), forgotten AS (
+    DELETE FROM tidewheel.attempt WHERE job_id = ANY (ARRAY(SELECT id FROM gone))
 )
-INSERT INTO tidewheel.tally (day, lane, state, jobs)
-SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
+SELECT count(*) FROM gone
+
+-- name: next_by_id
+-- The next active jobs by their ids, with whether they have waited for too long.
+SELECT id, state <> 'running' AND run_at < tidewheel.now() - $3::interval AS old
+  FROM tidewheel.job
+ WHERE id > $1 AND id < $2
+ ORDER BY id
+ LIMIT $4
+
+-- name: lock_old
+SELECT job.id
+  FROM unnest($1::uuid[]) AS named (id)
+ CROSS JOIN LATERAL (
+       SELECT job.id FROM tidewheel.job
+        WHERE job.id = named.id AND job.state || '' <> 'running' AND job.run_at < tidewheel.now() - $2::interval
+        LIMIT 1
+          FOR UPDATE SKIP LOCKED
+       ) AS job
 
 -- name: forget_days
 -- Numbers of days that are over and whose partition was taken off.

@@ -16,7 +16,7 @@ CREATE TABLE tenant (
     weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0)
 ) STRICT;
 
--- An interned (tenant, queue, kind, needs, keyed): the unit of order, fairness and gating. Lanes are few and stay.
+-- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
 CREATE TABLE lane (
     id     INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenant,
@@ -24,8 +24,10 @@ CREATE TABLE lane (
     kind   TEXT NOT NULL,
     needs  TEXT NOT NULL,
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
     gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 ) STRICT;
 
 -- Active jobs only; the end of a job moves it to job_history.
@@ -71,6 +73,7 @@ CREATE INDEX job_blocked ON job (lane, priority, id) WHERE state = 'blocked';
 CREATE INDEX job_tenant ON job (tenant, id);
 CREATE INDEX job_start_by ON job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
 -- Finished jobs, with all that a redrive needs.
 CREATE TABLE job_history (
@@ -201,10 +204,16 @@ CREATE TABLE worker (
     ended_at      INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- Nodes that do chores, which duties each is ready for, and until when it counts as there.
+CREATE TABLE keeper (
+    id     BLOB NOT NULL PRIMARY KEY,
+    duties TEXT NOT NULL,
+    until  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- A duty is its holder's for as long as that is there.
 CREATE TABLE duty (
     name   TEXT NOT NULL PRIMARY KEY,
-    holder BLOB NOT NULL,
-    until  INTEGER NOT NULL,
+    holder BLOB,
     epoch  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -251,6 +260,40 @@ CREATE TABLE limit_key (
     CHECK (coalesce(most, starts) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX limit_key_look ON limit_key (look_at) WHERE look_at IS NOT NULL;
+
+-- `next_fire_at` is the first occurrence that is not recorded; NULL if there is none, and while it is paused.
+CREATE TABLE schedule (
+    id           BLOB NOT NULL PRIMARY KEY,
+    tenant       INTEGER NOT NULL REFERENCES tenant,
+    name         TEXT NOT NULL,
+    shard        INTEGER NOT NULL,
+    definition   TEXT NOT NULL,
+    paused       INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+    version      INTEGER NOT NULL DEFAULT 1,
+    fired        INTEGER NOT NULL DEFAULT 0,
+    next_fire_at INTEGER CHECK (next_fire_at IS NULL OR NOT paused),
+    declared_by  TEXT,
+    orphaned_at  INTEGER,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+-- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
+CREATE TABLE occurrence (
+    schedule_id BLOB NOT NULL,
+    fire_at     INTEGER NOT NULL,
+    source      TEXT NOT NULL CHECK (source IN ('planned', 'manual', 'backfill')),
+    outcome     TEXT NOT NULL CHECK (outcome IN ('made', 'missed', 'skipped')),
+    reason      TEXT NOT NULL DEFAULT '',
+    job_id      BLOB CHECK (outcome <> 'made' OR job_id IS NOT NULL),
+    undecided   INTEGER CHECK (undecided IS NULL OR outcome = 'made'),
+    recorded_at INTEGER NOT NULL,
+    PRIMARY KEY (schedule_id, fire_at)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX occurrence_undecided ON occurrence (undecided, fire_at) WHERE undecided IS NOT NULL;
+CREATE INDEX occurrence_age ON occurrence (recorded_at);
 
 -- `check_at` is when to see whether the key may be forgotten; the end of its job may put that off.
 CREATE TABLE idempotency (

@@ -8,7 +8,7 @@ UPDATE meta SET lanes = lanes + 1
 SELECT id, name, weight FROM tenant
 
 -- name: lanes
-SELECT id, tenant, queue, kind, needs, keyed, gate FROM lane
+SELECT id, tenant, queue, kind, needs, keyed, retried, gate FROM lane
 
 -- name: gates
 SELECT id, mode, kind, queue, tenant, reason, author, created_at FROM gate ORDER BY created_at, id
@@ -17,6 +17,6 @@ SELECT id, mode, kind, queue, tenant, reason, author, created_at FROM gate ORDER
 INSERT INTO tenant (name) VALUES (:name) RETURNING id
 
 -- name: add_lane
-INSERT INTO lane (tenant, queue, kind, needs, keyed, gate)
-VALUES (:tenant, :queue, :kind, :needs, :keyed, :gate)
+INSERT INTO lane (tenant, queue, kind, needs, keyed, retried, gate)
+VALUES (:tenant, :queue, :kind, :needs, :keyed, :retried, :gate)
 RETURNING id

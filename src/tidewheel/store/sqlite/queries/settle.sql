@@ -53,10 +53,10 @@ DELETE FROM job WHERE rowid IN (SELECT value ->> 0 FROM json_each(:ends))
 UPDATE job
    SET state = 'queued', run_at = :now + max(0, back.delay), failures = job.failures + back.failures,
        losses = job.losses + back.losses, started_at = coalesce(back.started_at, job.started_at), ended_at = :now,
-       updated_at = :now
+       updated_at = :now, lane = back.lane
   FROM (
        SELECT value ->> 0 AS place, value ->> 1 AS token, value ->> 2 AS delay, value ->> 3 AS failures,
-              value ->> 4 AS losses, value ->> 5 AS started_at
+              value ->> 4 AS losses, value ->> 5 AS started_at, value ->> 6 AS lane
          FROM json_each(:back)
        ) AS back
  WHERE job.rowid = back.place AND +job.state = 'running' AND job.token = back.token

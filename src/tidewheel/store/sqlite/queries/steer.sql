@@ -35,12 +35,12 @@ INSERT INTO job (
        id, lane, tenant, priority, state, run_at, due_at, start_by, token, worker, limit_keys, unique_key,
        idempotency_key, schedule_id, args, labels, options, created_at, updated_at, started_at, ended_at,
        on_parent_failure, awaited)
-SELECT id, lane, tenant, priority, 'queued', :now, due_at, CASE WHEN start_by > :now THEN start_by END, token, worker,
+SELECT job_history.id, sent.value ->> 1, tenant, priority, 'queued', :now, due_at, CASE WHEN start_by > :now THEN start_by END, token, worker,
        limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at, :now, started_at, ended_at,
        on_parent_failure, awaited
-  FROM job_history
- WHERE rowid IN (SELECT value FROM json_each(:places))
- ORDER BY id
+  FROM json_each(:sent) AS sent
+ CROSS JOIN job_history ON job_history.rowid = sent.value ->> 0
+ ORDER BY job_history.id
 
 -- name: remove_finished
 DELETE FROM job_history WHERE rowid IN (SELECT value FROM json_each(:places))

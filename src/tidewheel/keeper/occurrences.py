@@ -1,0 +1,133 @@
+"""Makes the jobs of schedules: writes them ahead, and decides about overlap when they are due.
+
+Occurrences are written between half a minute and a minute ahead, in one transaction with their jobs, so that a job
+starts on time whatever becomes of the keeper meanwhile. Each shard of the schedules is a duty of its own. Two keepers
+that do the same duty do no harm: what the second records or decides, the store finds done.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from tidewheel.clock import Clock
+from tidewheel.model.duty import Agenda
+from tidewheel.model.schedule import Schedule
+from tidewheel.store.faults import Fault, silent
+from tidewheel.store.scheduling import SHARDS, Ahead, OccurrenceStore
+from tidewheel.triggers.planning import AHEAD, Plan, plan
+
+BATCH: Final = 200
+"""How many schedules are looked at in one piece."""
+MOST_RECORDED: Final = 1000
+"""How many occurrences are recorded in one transaction, unless one schedule has more."""
+MOST_PIECES: Final = 20
+"""How many pieces are done one after the other before the chore lets its duty be renewed."""
+ANYWAY: Final = timedelta(minutes=1)
+"""How often to look though neither the agenda nor the last look says that there is anything to do."""
+
+_log = logging.getLogger(__name__)
+
+
+class Occurrences:
+    """Looks after the schedules of one shard."""
+
+    def __init__(
+        self, store: OccurrenceStore, clock: Clock, shard: int, *, ahead: timedelta = AHEAD, fault: Fault = silent
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._shard = shard
+        self._ahead = ahead
+        self._near = ahead / 2
+        self._fault = fault
+        self._wake_at: float | None = None
+        self._unreadable: dict[UUID, int] = {}
+
+    def pause(self) -> timedelta | None:
+        """Return how long it is until something is to be done, as far as the last look could tell."""
+        return None if self._wake_at is None else timedelta(seconds=max(0.0, self._wake_at - self._clock.monotonic()))
+
+    def wanted(self, agenda: Agenda) -> timedelta | None:
+        """Return how long it is until something is to be done, as the agenda says: others make and change schedules."""
+        fire, decision = agenda.next_fires[self._shard], agenda.next_decisions[self._shard]
+        instants = [*([] if fire is None else [fire - self._near]), *([] if decision is None else [decision])]
+        return min(instants) - agenda.now if instants else None
+
+    async def run_once(self) -> int:
+        """Do what is to be done now, in bounded pieces; return how many occurrences were recorded or decided."""
+        done = 0
+        for _ in range(MOST_PIECES):
+            looked_at = self._clock.monotonic()
+            ahead = await self._store.look_ahead(self._shard, self._near, limit=BATCH)
+            self._fault("looked")
+            if ahead.next_decision is not None and ahead.next_decision <= ahead.now:
+                done += await self._store.decide_overlaps(self._shard)
+                self._fault("decided")
+            plans = [planned for each in ahead.schedules if (planned := self._plan(each, ahead.now)) is not None]
+            for piece in _pieces(plans):
+                done += await self._store.record_occurrences(piece)
+                self._fault("recorded")
+            wait = self._next(ahead, plans)
+            self._wake_at = None if wait is None else looked_at + wait
+            if self.pause() != timedelta(0):
+                break
+        return done
+
+    def _plan(self, schedule: Schedule, now: datetime) -> Plan | None:
+        """Plan a schedule; one that cannot be read any more must not hold up the others."""
+        try:
+            return plan(schedule, now, now + self._ahead)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this schedule's alone
+            if self._unreadable.get(schedule.id) != schedule.version:
+                self._unreadable[schedule.id] = schedule.version
+                _log.error("schedule %r (%s) cannot be planned: %s", schedule.name, schedule.id, error)
+            return None
+
+    def _next(self, ahead: Ahead, plans: Sequence[Plan]) -> float | None:
+        """Return in how many seconds from the look there will be something to do, if anything."""
+        instants: list[datetime] = []
+        if ahead.next_fire_at is not None:
+            instants.append(ahead.next_fire_at - self._near)
+        if ahead.next_decision is not None:
+            instants.append(ahead.next_decision)
+        for planned in plans:
+            if planned.next_fire_at is not None:
+                instants.append(planned.next_fire_at - self._near)
+            if planned.occurrences and planned.schedule.most_alive is not None:
+                instants.append(planned.occurrences[0].fire_at)
+        return (min(instants) - ahead.now).total_seconds() if instants else None
+
+
+def duties_of(store: OccurrenceStore, clock: Clock) -> list[tuple[str, Occurrences]]:
+    """Return the duty of each shard with its name."""
+    return [(f"occurrences/{shard}", Occurrences(store, clock, shard)) for shard in range(SHARDS)]
+
+
+def retirement_of(store: OccurrenceStore) -> Callable[[], Awaitable[int]]:
+    """Return the chore that removes old occurrences."""
+
+    async def retire() -> int:
+        gone = 0
+        for _ in range(MOST_PIECES):
+            piece = await store.retire_occurrences()
+            gone += piece
+            if not piece:
+                break
+        return gone
+
+    return retire
+
+
+def _pieces(plans: Sequence[Plan]) -> list[list[Plan]]:
+    """Split plans so that no transaction is too long."""
+    pieces: list[list[Plan]] = []
+    room = 0
+    for each in plans:
+        if len(each.occurrences) > room:
+            pieces.append([])
+            room = MOST_RECORDED
+        pieces[-1].append(each)
+        room -= len(each.occurrences)
+    return [piece for piece in pieces if piece]
