@@ -138,7 +138,7 @@ def _standings(scene: Scene) -> list[Any]:
 
 def _specs(scene: Scene) -> list[Any]:
     ids = [uuid4() for _ in range(BATCH)]
-    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11]
+    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11, False]
 
 
 def _endings(scene: Scene) -> list[Any]:
@@ -199,6 +199,12 @@ HOT: Final[Mapping[str, Hot]] = {
     ),
     # submitting and steering
     "add_jobs": _hot("", _specs, 0),
+    "count_waiting": _hot(
+        "job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 2 * DUE], 3 * DUE, flat=False
+    ),
+    "first_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
+    "last_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
+    "lock_waiting": _hot("job_pkey", lambda s: [s.queued[:BATCH]], BATCH),
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.contract.steps import everything
 from tests.sdk.work import end_all
-from tidewheel import App, Concurrency, Invalid, NotFound, Rate, State
+from tidewheel import App, Concurrency, Invalid, NotFound, QueueFull, Rate, State, Transaction
+from tidewheel.model.cap import QueueCap
 from tidewheel.model.job import JobSpec
 from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.rate import Pace, parse_pace
@@ -162,6 +164,46 @@ def test_operators_set_limits_at_run_time(app: App) -> None:
             limits.set("api", **bad)
     with pytest.raises(Invalid):
         limits.set("k" * 201, 1)
+
+
+async def test_operators_cap_queues_on_both_faces(app: App) -> None:
+    @app.task
+    def task() -> None: ...
+
+    await app.limits.aset_cap("default", 1, overflow="drop_oldest")
+    jobs = [await task.aenqueue() for _ in range(2)]
+    assert [await job.astate() for job in jobs] == [State.DROPPED, State.QUEUED]
+
+    def plainly() -> None:
+        app.limits.set_cap("default", 1)
+        with pytest.raises(QueueFull, match="'default' is full"):
+            task.enqueue()
+        with pytest.raises(Invalid):
+            app.limits.set_cap("default", 0)
+        assert app.limits.caps() == [QueueCap("default", "default", 1)]
+        app.limits.remove_cap("default")
+        assert app.limits.caps() == []
+
+    await asyncio.to_thread(plainly)
+    await app.limits.aset_cap("q", 1, tenant="acme")
+    assert len(await app.limits.acaps(tenant="acme")) == 1
+    await app.limits.aremove_cap("q", tenant="acme")
+
+
+def test_a_full_queue_does_not_undo_what_else_a_transaction_did(app: App) -> None:
+    @app.task
+    def task() -> None: ...
+
+    app.limits.set_cap("default", 1)
+
+    def work(tx: Transaction) -> int:
+        tx.enqueue(task)
+        with pytest.raises(QueueFull):
+            tx.enqueue(task)
+        return 1
+
+    assert app.transaction(work) == 1
+    assert len(app.run(app.use(everything))) == 1
 
 
 async def test_the_async_face_does_the_same(app: App) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tidewheel.errors import Invalid
+from tidewheel.model.cap import Overflow, QueueCap
 from tidewheel.model.job import JobSpec
 from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.rate import Pace, parse_pace
@@ -109,6 +110,35 @@ class Limits:
     async def arules(self) -> Sequence[LimitRule]:
         """Return all rules."""
         return await self._desk.use(lambda store: store.rules())
+
+    # Caps of queues
+
+    def set_cap(self, queue: str, most: int, *, overflow: Overflow = "reject", tenant: str | None = None) -> None:
+        """Let at most so many jobs wait in a queue; one too many is rejected, or another is dropped for it."""
+        self._desk.run(self.aset_cap(queue, most, overflow=overflow, tenant=tenant))
+
+    async def aset_cap(
+        self, queue: str, most: int, *, overflow: Overflow = "reject", tenant: str | None = None
+    ) -> None:
+        """Let at most so many jobs wait in a queue; one too many is rejected, or another is dropped for it."""
+        cap = QueueCap(tenant or self._desk.tenant, queue, most, overflow)
+        await self._desk.use(lambda store: store.set_cap(cap))
+
+    def remove_cap(self, queue: str, *, tenant: str | None = None) -> None:
+        """Let any number of jobs wait in a queue."""
+        self._desk.run(self.aremove_cap(queue, tenant=tenant))
+
+    async def aremove_cap(self, queue: str, *, tenant: str | None = None) -> None:
+        """Let any number of jobs wait in a queue."""
+        await self._desk.use(lambda store: store.remove_cap(queue, tenant=tenant or self._desk.tenant))
+
+    def caps(self, *, tenant: str | None = None) -> Sequence[QueueCap]:
+        """Return the caps of queues."""
+        return self._desk.run(self.acaps(tenant=tenant))
+
+    async def acaps(self, *, tenant: str | None = None) -> Sequence[QueueCap]:
+        """Return the caps of queues."""
+        return await self._desk.use(lambda store: store.caps(tenant=tenant or self._desk.tenant))
 
 
 def _pace(rate: str | None, burst: int | None) -> Pace | None:

@@ -30,6 +30,7 @@ from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
+from tidewheel.store.capping import CapStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.limiting import LimitStore
@@ -351,6 +352,7 @@ class Store(
     LogStore,
     FlowStore,
     LimitStore,
+    CapStore,
     ScheduleStore,
     OccurrenceStore,
     SearchStore,

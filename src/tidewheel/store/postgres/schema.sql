@@ -453,6 +453,15 @@ CREATE TABLE tidewheel.occurrence (
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
+CREATE TABLE tidewheel.queue_cap (
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    most integer NOT NULL,
+    overflow text NOT NULL,
+    CONSTRAINT queue_cap_most_check CHECK ((most > 0)),
+    CONSTRAINT queue_cap_overflow_check CHECK ((overflow = ANY (ARRAY['reject'::text, 'drop_oldest'::text, 'replace'::text])))
+);
+
 CREATE TABLE tidewheel.rollup (
     day date NOT NULL,
     lane integer NOT NULL,
@@ -579,6 +588,9 @@ ALTER TABLE ONLY tidewheel.migration
 ALTER TABLE ONLY tidewheel.occurrence
     ADD CONSTRAINT occurrence_pkey PRIMARY KEY (schedule_id, fire_at);
 
+ALTER TABLE ONLY tidewheel.queue_cap
+    ADD CONSTRAINT queue_cap_pkey PRIMARY KEY (tenant, queue);
+
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
 
@@ -666,6 +678,9 @@ ALTER TABLE ONLY tidewheel.lane
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.queue_cap
+    ADD CONSTRAINT queue_cap_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
 
 ALTER TABLE ONLY tidewheel.schedule
     ADD CONSTRAINT schedule_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);

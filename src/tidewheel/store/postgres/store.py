@@ -3,6 +3,7 @@
 from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
+from tidewheel.store.postgres.capping import Capping
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.duties import Duties
@@ -33,6 +34,7 @@ class PostgresStore(
     LogLines,
     Flowing,
     Limiting,
+    Capping,
     Scheduling,
     Occurring,
     Searching,

@@ -11,6 +11,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
+from tidewheel.model.cap import QueueCap
 from tidewheel.model.gate import OPEN, Gate, GateMode, flag_of
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import needs_text, parse_needs_text
@@ -54,6 +55,8 @@ class Lanes:
         """The earliest `run_at` of what was marked since someone looked."""
         self.rules: set[str] = set()
         """The names of the rules for limit keys."""
+        self.caps: dict[tuple[str, str], QueueCap] = {}
+        """The caps, by tenant and queue."""
         self.refill_at = NEVER
         """When tokens come for someone who waits for them, or before that."""
         self._added = count(_LATER)
@@ -159,6 +162,8 @@ class Lanes:
         names = {number: name for number, name, _ in tenants}
         self._tenants = {name: (number, weight) for number, name, weight in tenants}
         self.gates = [gate_of(row) for row in rows(connection, "gates", {})]
+        caps = (QueueCap(*row) for row in rows(connection, "caps", {"tenant": None}))
+        self.caps = {(cap.tenant, cap.queue): cap for cap in caps}
         self.rules = {row[0] for row in rows(connection, "limit_rules", {})}
         self.by_id, self._ids, self._keys = {}, {}, {}
         for number, tenant, queue, kind, needs, keyed, retried, gate in rows(connection, "lanes", {}):

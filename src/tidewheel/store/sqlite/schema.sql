@@ -227,6 +227,14 @@ CREATE TABLE gate (
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE queue_cap (
+    tenant   INTEGER NOT NULL REFERENCES tenant,
+    queue    TEXT NOT NULL,
+    most     INTEGER NOT NULL CHECK (most > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE limit_rule (
     name    TEXT NOT NULL PRIMARY KEY,
     most    INTEGER CHECK (most > 0),

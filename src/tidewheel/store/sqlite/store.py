@@ -14,6 +14,7 @@ import apsw
 
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
+from tidewheel.model.cap import QueueCap, check_cap
 from tidewheel.model.checks import check_name
 from tidewheel.model.dependency import AT_ONCE, Relative
 from tidewheel.model.duty import Agenda, Duty, check_duties
@@ -36,6 +37,7 @@ from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
 from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
+    capping,
     claiming,
     depending,
     duties,
@@ -48,7 +50,6 @@ from tidewheel.store.sqlite import (
     searching,
     settling,
     steering,
-    submitting,
     working,
 )
 from tidewheel.store.sqlite.aging import Ages
@@ -126,7 +127,7 @@ class SqliteStore(Scheduling):
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
         check_ages(jobs, self._clock.now())
-        return await self._write(lambda session: submitting.submit(session, jobs)) if jobs else []
+        return await self._write(lambda session: capping.submit_capped(session, jobs)) if jobs else []
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
         del specs
@@ -272,6 +273,16 @@ class SqliteStore(Scheduling):
 
     async def forget_unused_limits(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: limiting.forget_unused(session, limit))
+
+    async def set_cap(self, cap: QueueCap) -> None:
+        check_cap(cap)
+        await self._write(lambda session: capping.set_cap(session, cap))
+
+    async def remove_cap(self, queue: str, *, tenant: str = "default") -> None:
+        await self._write(lambda session: capping.remove_cap(session, queue, tenant))
+
+    async def caps(self, *, tenant: str | None = None) -> list[QueueCap]:
+        return await self._read(lambda connection: capping.caps(connection, tenant))
 
     # Search
 

@@ -264,6 +264,15 @@ CREATE TABLE tidewheel.gate (
     CHECK (num_nonnulls(kind, queue, tenant) > 0)
 );
 
+-- At most so many jobs of a tenant wait in a queue. Whoever brings some holds the lock of the row.
+CREATE TABLE tidewheel.queue_cap (
+    tenant   integer NOT NULL REFERENCES tidewheel.tenant,
+    queue    text NOT NULL,
+    most     integer NOT NULL CHECK (most > 0),
+    overflow text NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
+);
+
 -- What holds for the keys `name` and `name=value`; their rows in limit_key are made when they are first used.
 CREATE TABLE tidewheel.limit_rule (
     name    text PRIMARY KEY,

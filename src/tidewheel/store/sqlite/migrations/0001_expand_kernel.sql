@@ -229,6 +229,15 @@ CREATE TABLE gate (
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
+-- At most so many jobs of a tenant wait in a queue.
+CREATE TABLE queue_cap (
+    tenant   INTEGER NOT NULL REFERENCES tenant,
+    queue    TEXT NOT NULL,
+    most     INTEGER NOT NULL CHECK (most > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
+) STRICT, WITHOUT ROWID;
+
 -- What holds for the keys `name` and `name=value`; their rows in limit_key are made when they are first used.
 CREATE TABLE limit_rule (
     name    TEXT NOT NULL PRIMARY KEY,
