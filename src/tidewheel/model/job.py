@@ -90,6 +90,12 @@ class Run(msgspec.Struct, frozen=True):
     losses: int
     cancelling: bool = False
     needs: Needs = NO_NEEDS
+    limit_keys: tuple[str, ...] = ()
+
+    @property
+    def held(self) -> frozenset[tuple[str, str]]:
+        """The limit keys that it holds while it runs, each with its tenant."""
+        return frozenset((self.tenant, key) for key in self.limit_keys)
 
     @property
     def attempt(self) -> int:

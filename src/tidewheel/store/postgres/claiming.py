@@ -20,7 +20,7 @@ from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, pa
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import Lane, can_run, is_unfit
 from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.limits import Admitted, admit_picked, refill, start_order
+from tidewheel.store.postgres.limits import KEY_MARK, Admitted, admit_picked, refill, start_order
 from tidewheel.store.postgres.memory import (
     BEGINNING,
     LOOK_BACK,
@@ -45,7 +45,7 @@ PLAN_USE: Final = 10.0
 """Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
 _PRIORITIES: Final = tuple(Priority)
 _RUN_COLUMNS: Final = 14
-"""Rows of jobs that were picked and then started have some more."""
+"""Rows of jobs that may have limit keys have some more."""
 SWEEP_SHARE: Final = 20
 """A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
 
@@ -358,4 +358,5 @@ def _run_of(row: Any, lanes: dict[int, Lane]) -> Run:
         losses,
         cancelling,
         lane.needs or NO_NEEDS,
+        tuple(row["names"].split(KEY_MARK)) if len(row) > _RUN_COLUMNS and row["names"] else (),
     )

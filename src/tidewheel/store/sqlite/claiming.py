@@ -42,6 +42,7 @@ class RunRow(msgspec.Struct, array_like=True, frozen=True):
     failures: int
     losses: int
     cancelling: int
+    limit_keys: tuple[str, ...] | None
 
 
 _runs: Final = msgspec.json.Decoder(list[RunRow]).decode
@@ -124,6 +125,7 @@ def runs_of(lanes: Lanes, text: str) -> list[Run]:
                 row.losses,
                 row.cancelling == 1,
                 lane.needs or NO_NEEDS,
+                row.limit_keys or (),
             )
         )
     return runs

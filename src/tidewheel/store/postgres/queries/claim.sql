@@ -113,7 +113,8 @@ UPDATE tidewheel.job
 
 -- name: owned
 SELECT job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
-       job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
+       job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling,
+       job.tenant, array_to_string(job.limit_keys, chr(31)) AS names
   FROM tidewheel.job
  WHERE job.state = 'running' AND job.worker = $1
 
