@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tidewheel import App, Concurrency, Context, Fatal, Retry, RetryPolicy
+from tidewheel import App, Concurrency, Context, Fatal, Rate, Retry, RetryPolicy
 
 SOON = RetryPolicy(max_attempts=3, delay=timedelta(milliseconds=10))
 PATIENCE = 60.0
@@ -273,6 +273,11 @@ async def alone(seconds: float) -> tuple[float, float]:
     began = time.monotonic()
     await asyncio.sleep(seconds)
     return began, time.monotonic()
+
+
+@app.task(name="paced", rate=Rate("20/s", burst=1))
+async def paced() -> float:
+    return time.monotonic()
 
 
 @app.task(name="low.pause", preempt="pause", priority="low")
