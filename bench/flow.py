@@ -15,6 +15,7 @@ ROWS: Final = (
     Row("fanout_growth", "time of all ÷ twice the time of a half", Aim(1.3, least=False)),
     Row("fanin_per_s", "parents of one job, run, jobs/s"),
     Row("fanin_growth", "time of all ÷ twice the time of a half", Aim(1.3, least=False)),
+    Row("single_ms", "a job that is run alone, ms"),
     Row("fanin_single_ms", "a parent that is run alone, ms"),
 )
 

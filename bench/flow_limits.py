@@ -67,12 +67,14 @@ async def measure_fan(ground: Ground, sizes: FlowSizes) -> Figures:
     async with ground.place() as place:
         out = [await _fan_out(place, count, sizes) for count in (sizes.fan_out // 2, sizes.fan_out)]
         into = [await _fan_in(place, count, sizes) for count in (sizes.fan_in // 2, sizes.fan_in)]
-        single = await _fan_in_singly(place, sizes.fan_in_single)
+        alone = await _singly(place, sizes.fan_in_single)
+        single = await _singly(place, sizes.fan_in_single, with_child=True)
     return {
         "fanout_per_s": round(sizes.fan_out / out[1]),
         "fanout_growth": round(out[1] / out[0] / 2, 2),
         "fanin_per_s": round(sizes.fan_in / into[1]),
         "fanin_growth": round(into[1] / into[0] / 2, 2),
+        "single_ms": round(1e3 * alone / sizes.fan_in_single, 3),
         "fanin_single_ms": round(1e3 * single / sizes.fan_in_single, 3),
     }
 
@@ -105,14 +107,16 @@ async def _fan_in(place: Place, count: int, sizes: FlowSizes) -> float:
     return took
 
 
-async def _fan_in_singly(place: Place, count: int) -> float:
-    """Return the seconds that it takes to run parents one at a time."""
+async def _singly(place: Place, count: int, *, with_child: bool = False) -> float:
+    """Return the seconds that it takes to run jobs one at a time, which may be the parents of one job."""
     parents = await _parents(place, count, count)
-    await place.store.submit([JobSpec(kind="child", after=tuple(parents), queue="children")])
+    if with_child:
+        await place.store.submit([JobSpec(kind="child", after=tuple(parents), queue="children")])
     begun = time.perf_counter()
     await _finish(place, count, 1)
     took = time.perf_counter() - begun
-    await _finish(place, 1, 1, "children")
+    if with_child:
+        await _finish(place, 1, 1, "children")
     return took
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of flow control runs on both stores and tells all that it promises, on sizes too small to mean anything."""
+"""The benchmark of flow control runs on both stores and tells all, on sizes too small to mean anything."""
 
 import json
 from typing import Any

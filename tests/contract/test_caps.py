@@ -211,6 +211,24 @@ async def test_submits_and_claims_at_once_keep_to_the_cap(backend: Backend, work
     assert len(jobs) == 120
 
 
+async def test_submits_that_lock_jobs_and_submits_that_drop_them_do_not_block_each_other(backend: Backend) -> None:
+    stores = await stores_on(backend, 4)
+    await stores[0].set_cap(cap(4, "drop_oldest"))
+    for _ in range(5):
+        parents = [answer.job_id for answer in await stores[0].submit(some_jobs(4, unique_key=None))]
+        work = [
+            stores[i % 4].submit(
+                [a_job(after=tuple(parents), on_parent_failure="run")]
+                if i % 2
+                else [a_job(unique_key="u", unique="replace")]
+            )
+            for i in range(8)
+        ]
+        async with asyncio.timeout(20):
+            await asyncio.gather(*work)
+        assert len(await _waiting(stores[0])) <= 4
+
+
 @pytest.mark.parametrize(
     ("bad", "field"),
     [

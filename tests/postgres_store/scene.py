@@ -216,7 +216,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "doomed_edges": _hot("job_pkey", lambda s: [*_edges(s), 1000], BATCH),
     "lock_children": _hot("job_pkey", lambda s: [s.children], BATCH),
     "tell_edges": _hot("", _edges, 0),
-    "count_down": _hot("job_pkey, Tid Scan", lambda s: [s.children, [1] * len(s.children)], 2 * BATCH),
+    "count_down": _hot("job_pkey, Tid Scan", _edges, 2 * BATCH),
     "blocked_jobs": _hot("job_blocked", lambda _: [1, -1, FIRST, 1000], BATCH),
     "edges_of_blocked": _hot("job_pkey", lambda s: [s.children], BATCH),
     "set_waits": _hot("job_pkey, Tid Scan", lambda s: [s.children, [2] * len(s.children)], 2 * BATCH),

@@ -108,7 +108,7 @@ class Claimed(msgspec.Struct, frozen=True):
 
     runs: list[Run]
     next_due: datetime | None = None
-    """The earliest instant at which a waiting job of these lanes becomes due, as far as is known."""
+    """The earliest instant at which a waiting job of these lanes becomes due or may be let go, as far as is known."""
     now: datetime | None = None
     """The store's time at the claim: until `next_due` it is `next_due - now`, whatever another clock says."""
 

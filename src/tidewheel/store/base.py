@@ -156,8 +156,8 @@ class RunStore(Protocol):
         Eligible is a job that is `queued` and due, in a lane that is open, whose queue and kind the worker serves and
         whose needs fit what is free. Order as `model.order` says. Each run is `running` with a token higher than any
         before; two callers never get the same job. A job whose limit keys have no room becomes `limited` instead and
-        names the first full key. The answer tells the store's time and when the next job becomes due. Raises LeaseLost
-        if the worker is not alive or its lease has passed.
+        names the first full key. The answer tells the store's time and when the next job becomes due, or the next token
+        comes for which someone waits. Raises LeaseLost if the worker is not alive or its lease has passed.
 
         A claim with `at_least` leaves the less urgent as if it had not been: their turns and shares stay as they were.
         """

@@ -45,7 +45,7 @@ PLAN_USE: Final = 10.0
 """Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
 _PRIORITIES: Final = tuple(Priority)
 _RUN_COLUMNS: Final = 14
-"""Rows of jobs that may have limit keys have some more."""
+"""All rows have some more, which say whom else the run concerns."""
 SWEEP_SHARE: Final = 20
 """A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
 
@@ -228,6 +228,7 @@ class Claiming(Part):
             rows = await self._db.write(lambda connection: _take(connection, request, memory, plain, "take"))
             seen = len(rows)
             memory.advance(rows)
+            self._remember_involved(row for row in rows if row["awaited"])
         if keyed:
 
             async def take(connection: Connection) -> tuple[list[Any], Admitted]:
@@ -358,5 +359,5 @@ def _run_of(row: Any, lanes: dict[int, Lane]) -> Run:
         losses,
         cancelling,
         lane.needs or NO_NEEDS,
-        tuple(row["names"].split(KEY_MARK)) if len(row) > _RUN_COLUMNS and row["names"] else (),
+        tuple(names.split(KEY_MARK)) if (names := row.get("names")) else (),
     )

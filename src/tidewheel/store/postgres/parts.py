@@ -29,7 +29,7 @@ class Part:
         """Runs that were claimed here whose ends concern others; a hint, so that they are dealt with at once."""
 
     def _remember_involved(self, rows: Iterable[Any]) -> None:
-        """Note runs with limit keys."""
+        """Note runs with limit keys or children."""
         if len(self._involved) > _MOST_INVOLVED:
             self._involved.clear()  # most of these were never settled here
         self._involved.update((row["id"], row["token"]) for row in rows)

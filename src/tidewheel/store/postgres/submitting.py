@@ -105,6 +105,9 @@ async def _add_keyed(
     tenants = [tenant for _, tenant in numbers]
     # Whoever sends the same request has the same unique key: behind the lock its idempotency key is seen, too.
     await _lock_unique_keys(connection, jobs, tenants)
+    # Caps before the jobs that are locked below: whoever drops some holds its cap already.
+    locks_jobs = any(job.after or job.unique_key for job in jobs)
+    caps = await lock_caps(connection, [lane for lane, _ in numbers]) if locks_jobs else []
     firsts, repeats = _by_key(jobs, tenants)
     answers = await _answer_by_key(connection, jobs, firsts)
     rest = [index for index in range(len(jobs)) if index not in answers and index not in repeats]
@@ -120,12 +123,13 @@ async def _add_keyed(
     waits = relations and relations.waits
     columns = _columns(chosen, [numbers[index] for index in added], [ids[index] for index in added], waits)
     new_in = Newcomers([((tenants[i], jobs[i].lane.queue), ids[i]) for i in added if i not in replaced])
-    caps = await _insert(connection, columns, new_in) if added else []
+    if added:
+        caps = await _insert(connection, columns, new_in, caps)
     if relations is not None:
         await store(connection, relations)
+    await finish(connection, WAITING, [Ending.waiting(ids[index], Cause.CANCELLED, "replaced") for index in replaced])
     for cap, tenant in caps:
         await enforce(connection, cap, tenant, new_in.of(cap, tenant))
-    await finish(connection, WAITING, [Ending.waiting(ids[index], Cause.CANCELLED, "replaced") for index in replaced])
     answers |= {index: Submitted(answers[first].job_id, created=False) for index, first in repeats.items()}
     return [answers[index] for index in range(len(jobs))]
 
@@ -140,17 +144,16 @@ class Newcomers(NamedTuple):
         return [job_id for place, job_id in self.jobs if place == (tenant, cap.queue)]
 
 
-async def _insert(connection: Connection, columns: list[list[Any] | None], new_in: Newcomers) -> Caps:
+async def _insert(connection: Connection, columns: list[list[Any] | None], new_in: Newcomers, locked: Caps) -> Caps:
     """Insert jobs; if there are caps for their queues, under the locks of these, which are returned."""
-    count, lanes = len(columns[0] or ()), columns[1] or []
-    caps: Caps = []
-    added = await connection.fetch(SQL["add_jobs"], *columns, _UNLESS_CAPPED)
+    caps = locked
+    added = [] if caps else await connection.fetch(SQL["add_jobs"], *columns, _UNLESS_CAPPED)
     if not added:
-        caps = await lock_caps(connection, lanes)
+        caps = caps or await lock_caps(connection, columns[1] or [])
         for cap, tenant in caps:
             await check_room(connection, cap, tenant, len(new_in.of(cap, tenant)))
         added = await connection.fetch(SQL["add_jobs"], *columns, _IN_ANY_CASE) if caps else []
-    if len(added) != count:
+    if len(added) != len(columns[0] or ()):
         raise Raced("a unique key was taken by a job that went round again")
     return caps
 

@@ -50,7 +50,8 @@ UPDATE tidewheel.job
    SET state = 'running', token = token + 1, worker = $1, started_at = tidewheel.now(), updated_at = tidewheel.now()
  WHERE job.ctid = ANY (ARRAY(SELECT at FROM picked)) AND job.state || '' = 'queued'
 RETURNING job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
-          job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
+          job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling,
+          job.awaited
 
 -- name: pick_keyed
 -- The same for lanes whose jobs have limit keys, but only locks them and tells what the runs would be:
