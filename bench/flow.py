@@ -1,14 +1,68 @@
-"""The suite of time and flow: limits, dependencies, gates, schedules."""
+"""The suite of flow: what stands around the kernel."""
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from bench import flow_limits
-from bench.flow_sizes import FLOW_SIZES, FlowSizes
+from bench import flow_limits, flow_schedules
 from bench.report import Aim, Row
 from bench.suite import Suite
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much is measured."""
+
+    name: str
+    schedules: int = 10_000
+    schedules_every: float = 60.0
+    schedules_seconds: float = 150.0
+    batch: int = 200
+    """Jobs of one claim and one settle, wherever a drain is measured."""
+    submit_batch: int = 1_000
+    round_jobs: int = 20_000
+    rounds: int = 5
+    fan_out: int = 100_000
+    fan_in: int = 50_000
+    fan_in_single: int = 2_000
+
+
+SIZES: Final = (
+    Sizes(name="full"),
+    Sizes(
+        name="quick",
+        schedules=2_000,
+        schedules_every=12.0,
+        schedules_seconds=36.0,
+        round_jobs=10_000,
+        rounds=3,
+        fan_out=20_000,
+        fan_in=10_000,
+        fan_in_single=500,
+    ),
+    Sizes(
+        name="tiny",
+        schedules=20,
+        schedules_every=1.0,
+        schedules_seconds=4.0,
+        batch=20,
+        submit_batch=20,
+        round_jobs=60,
+        rounds=1,
+        fan_out=40,
+        fan_in=40,
+        fan_in_single=10,
+    ),
+)
+"""The quick one fires as often as the full one, with fewer schedules."""
+
 ROWS: Final = (
+    Row("schedules_made_per_s", "schedules made, a second"),
+    Row("schedules_fired", "their jobs that were measured"),
+    Row("schedules_10k_lag_ms_p50", "how late these were claimed, p50, ms"),
+    Row("schedules_10k_lag_ms_p99", "p99, ms", Aim(100, least=False)),
+    Row("schedules_10k_lag_ms_max", "longest, ms"),
+    Row("schedules_cpu_share", "CPU of keeper and worker ÷ wall"),
     Row("limit_ratio", "a limit on every job ÷ none", Aim(0.6)),
     Row("full_limit_ratio", "the same, with most jobs waiting for it ÷ none"),
     Row("fanout_per_s", "children of one job, submitted and released, jobs/s"),
@@ -19,15 +73,16 @@ ROWS: Final = (
     Row("fanin_single_ms", "a parent that is run alone, ms"),
 )
 
-FLOW: Final = Suite[FlowSizes](
-    help="limits and dependencies",
+FLOW: Final = Suite[Sizes](
+    help="schedules and flow control",
     parts=MappingProxyType(
         {
+            "schedules": flow_schedules.measure,
             "limit": flow_limits.measure_limit,
             "full_limit": flow_limits.measure_full_limit,
             "fan": flow_limits.measure_fan,
         }
     ),
-    sizes=FLOW_SIZES,
+    sizes=MappingProxyType({sizes.name: sizes for sizes in SIZES}),
     rows=ROWS,
 )

@@ -2,18 +2,37 @@
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
 
-from bench.flow_sizes import FlowSizes
 from bench.grounds.ground import Ground, Place
 from bench.jobs import fill, outcomes, specs
 from bench.kernel.work import drain
 from bench.measure import Drained, Figures, compare, say, side_by_side
 from tidewheel.model.job import JobSpec
 from tidewheel.store.base import ClaimRequest
+
+
+class Sizes(Protocol):
+    """How much is measured."""
+
+    @property
+    def batch(self) -> int: ...
+    @property
+    def submit_batch(self) -> int: ...
+    @property
+    def round_jobs(self) -> int: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def fan_out(self) -> int: ...
+    @property
+    def fan_in(self) -> int: ...
+    @property
+    def fan_in_single(self) -> int: ...
+
 
 KEY: Final = "everything"
 TENANT: Final = "acme"
@@ -24,7 +43,7 @@ def limited(count: int, first: int = 0) -> list[JobSpec]:
     return [msgspec.structs.replace(spec, limit_keys=(KEY,)) for spec in specs(count, first)]
 
 
-async def measure_limit(ground: Ground, sizes: FlowSizes) -> Figures:
+async def measure_limit(ground: Ground, sizes: Sizes) -> Figures:
     """Compare a drain whose jobs all count under one limit, which is never full, with one without."""
     async with ground.place() as place:
         await place.store.set_limit(KEY, 10 * sizes.batch, tenant=TENANT)
@@ -43,7 +62,7 @@ async def measure_limit(ground: Ground, sizes: FlowSizes) -> Figures:
     return compare("limit_ratio", a, b)
 
 
-async def measure_full_limit(ground: Ground, sizes: FlowSizes) -> Figures:
+async def measure_full_limit(ground: Ground, sizes: Sizes) -> Figures:
     """Compare a drain under a limit that is always full, with most jobs waiting, with one without a limit."""
     async with ground.place() as place:
         await place.store.set_limit(KEY, sizes.batch, tenant=TENANT)
@@ -62,7 +81,7 @@ async def measure_full_limit(ground: Ground, sizes: FlowSizes) -> Figures:
     return compare("full_limit_ratio", a, b)
 
 
-async def measure_fan(ground: Ground, sizes: FlowSizes) -> Figures:
+async def measure_fan(ground: Ground, sizes: Sizes) -> Figures:
     """Let one job release many, and one job wait for many; each at half of the size, too, to see the growth."""
     async with ground.place() as place:
         out = [await _fan_out(place, count, sizes) for count in (sizes.fan_out // 2, sizes.fan_out)]
@@ -79,7 +98,7 @@ async def measure_fan(ground: Ground, sizes: FlowSizes) -> Figures:
     }
 
 
-async def _fan_out(place: Place, count: int, sizes: FlowSizes) -> float:
+async def _fan_out(place: Place, count: int, sizes: Sizes) -> float:
     """Return the seconds from the submit of the children to the moment when all of them are queued."""
     (parent,) = await place.store.submit([JobSpec(kind="parent")])
     begun = time.perf_counter()
@@ -95,7 +114,7 @@ async def _fan_out(place: Place, count: int, sizes: FlowSizes) -> float:
     return took
 
 
-async def _fan_in(place: Place, count: int, sizes: FlowSizes) -> float:
+async def _fan_in(place: Place, count: int, sizes: Sizes) -> float:
     """Return the seconds from the submit of the child to its start, with all parents run in between."""
     parents = await _parents(place, count, sizes.submit_batch)
     begun = time.perf_counter()

@@ -13,15 +13,18 @@ if TYPE_CHECKING:
         JobFailed,
         KeyReused,
         LeaseLost,
+        NameTaken,
         NotFound,
         OutcomeUnknown,
         QueueFull,
+        StaleVersion,
         StoreFull,
         StoreMismatch,
         TideError,
         Unavailable,
     )
     from tidewheel.model.job import Job as JobInfo
+    from tidewheel.model.misfire import Misfire
     from tidewheel.model.priority import Priority
     from tidewheel.model.retry import RetryPolicy
     from tidewheel.model.states import State
@@ -50,6 +53,8 @@ __all__ = [
     "JobInfo",
     "KeyReused",
     "LeaseLost",
+    "Misfire",
+    "NameTaken",
     "NotFound",
     "OutcomeUnknown",
     "Priority",
@@ -58,6 +63,7 @@ __all__ = [
     "Retry",
     "RetryPolicy",
     "Signature",
+    "StaleVersion",
     "State",
     "StoreFull",
     "StoreMismatch",
@@ -77,6 +83,7 @@ _ELSEWHERE = {
     "GroupJob": "sdk.job",
     "Job": "sdk.job",
     "JobInfo": "model.job",
+    "Misfire": "model.misfire",
     "Priority": "model.priority",
     "Rate": "tasks.limiting",
     "Retry": "tasks.signals",

@@ -123,6 +123,10 @@ class Backend(abc.ABC):
         """Return all parents with their children that are stored."""
 
     @abc.abstractmethod
+    async def written(self, kind: str) -> object:
+        """Return something that differs once a waiting job of a kind was written to."""
+
+    @abc.abstractmethod
     async def count(self, table: str) -> int:
         """Return how many rows a table has."""
 
@@ -208,6 +212,14 @@ class SqliteBackend(Backend):
         with self._connection() as connection:
             found: list[Any] = connection.execute("SELECT parent, child FROM dependency").fetchall()
         return [(UUID(bytes=parent), UUID(bytes=child)) for parent, child in found]
+
+    async def written(self, kind: str) -> object:
+        statement = (
+            "SELECT count(*), max(updated_at), max(job.rowid) FROM job JOIN lane ON lane.id = lane WHERE kind = ?"
+        )
+        with self._connection() as connection:
+            found: object = connection.execute(statement, (kind,)).fetchall()
+        return found
 
     async def count(self, table: str) -> int:
         with self._connection() as connection:
@@ -354,6 +366,14 @@ class PostgresBackend(Backend):
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]
+
+    async def written(self, kind: str) -> object:
+        """The transactions that wrote the rows, and where these are."""
+        return await self.execute(
+            "SELECT count(*), sum(job.xmin::text::bigint), max(job.ctid) "
+            "FROM tidewheel.job JOIN tidewheel.lane ON lane.id = lane WHERE kind = $1",
+            kind,
+        )
 
     async def count(self, table: str) -> int:
         rows = await self.execute(f"SELECT count(*) FROM tidewheel.{table}")

@@ -130,7 +130,7 @@ class Reference:
 
     def eligible(self, request: ClaimRequest) -> list[ModelJob]:
         jobs = (job for job in self.jobs.values() if job.state is State.QUEUED and job.run_at <= self.now)
-        served = (job for job in jobs if job.spec.queue in request.queues and self.flag(job) == OPEN)
+        served = (job for job in jobs if job.spec.queue in request.queues and self.flag(job) in (OPEN, GateMode.SLOW))
         return [job for job in served if request.kinds is None or job.spec.kind in request.kinds]
 
     def claim(self, request: ClaimRequest, runs: list[Run]) -> None:

@@ -14,7 +14,7 @@ from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
-KEEP = dict.fromkeys(FINAL, 10 * DAY)
+KEEP: dict[State, timedelta] = dict.fromkeys(FINAL, 10 * DAY)
 
 
 async def pass_days(backend: Backend, store: Store, days: int) -> None:
@@ -114,7 +114,8 @@ async def kept(store: Store) -> set[UUID]:
 async def test_a_kind_may_be_kept_for_less_time_than_others(
     backend: Backend, store: Store, worker: Worker, cause: Cause, state: State
 ) -> None:
-    short, usual = await finish(store, worker, "short", cause), await finish(store, worker, "usual", cause)
+    await finish(store, worker, "short", cause)
+    usual = await finish(store, worker, "usual", cause)
     await pass_days(backend, store, 3)
     young = await finish(store, worker, "short", cause)
     await store.retire(KEEP, kinds={"short": {state: DAY}})

@@ -228,3 +228,15 @@ async def test_a_rate_that_cannot_be_is_refused(store: Store, most: int | None, 
         await store.set_limit("r", most, rate=rate)
     assert refusal.value.field == field
     assert await store.limits() == []
+
+
+async def test_a_job_that_waits_for_a_token_says_when_it_comes(backend: Backend, store: Store, worker: Worker) -> None:
+    await store.set_limit("r", 10, rate=parse_pace("10/s", 1))
+    ids = await _ids(store, 2)
+    await claim(store, worker)
+    (use,) = (await store.explain(ids[1])).limits
+    assert (use.key, use.rate, use.holders) == ("r", "10/s", ())
+    assert use.refill_at == backend.clock.now() + TENTH
+    await store.set_limit("r", 1, rate=parse_pace("10/s", 1))
+    (full,) = (await store.explain(ids[1])).limits
+    assert (full.refill_at, full.holders) == (None, (ids[0],))

@@ -28,6 +28,7 @@ from tidewheel.errors import Conflict, LeaseLost
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Job, JobSpec, Run
 from tidewheel.model.outcome import REPORTABLE, Outcome, Verdict
+from tidewheel.model.pace import MOST_RATE
 from tidewheel.model.states import Cause, State
 from tidewheel.store.base import Store
 
@@ -300,7 +301,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(which=WHICH, mode=st.sampled_from(GateMode), tenant=st.sampled_from([None, "a"]))
     def close_gate(self, which: int, mode: GateMode, tenant: str | None) -> None:
         """Always on the same kind, for else most scripts would soon stand still."""
-        gate = self.do(self.stores[which].close_gate(GateSpec(mode=mode, kind="y", tenant=tenant)))
+        rate = MOST_RATE if mode is GateMode.SLOW else None  # as good as open, but by the way of the slow
+        gate = self.do(self.stores[which].close_gate(GateSpec(mode=mode, kind="y", tenant=tenant, rate=rate)))
         same = [old.id for old in self.reference.gates.values() if old.tenant == tenant]
         for old in same:
             del self.reference.gates[old]

@@ -16,6 +16,7 @@ from tidewheel.errors import NotFound, Unavailable
 from tidewheel.keeper import Chore, Keeper, chores_of
 from tidewheel.keeper.keeper import BEAT, LEASE
 from tidewheel.model.duty import Agenda, Duty, share
+from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.states import State
 from tidewheel.store.base import Store
 from tidewheel.store.sqlite import open_store
@@ -83,6 +84,30 @@ async def test_finished_jobs_are_kept_for_a_week_and_others_for_a_month(store: S
     await do_all(store, clock)
     with pytest.raises(NotFound):
         await store.get(cancelled.job_id)
+
+
+async def test_a_gate_that_has_expired_is_opened_within_a_second(store: Store, clock: FakeClock) -> None:
+    """It is called when the first of them expires, however rarely it is done otherwise."""
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="echo", lasts=10 * SECOND))
+    (chore,) = (chore for chore in chores_of(store, clock) if chore.name == "gates")
+    assert chore.wanted is not None
+    await clock.advance(9 * SECOND)
+    assert await chore.run_once() == 0
+    assert chore.wanted(await store.agenda()) == SECOND
+    await clock.advance(SECOND)
+    assert chore.wanted(await store.agenda()) == timedelta(0)
+    assert await chore.run_once() == 1
+    assert await store.gates() == []
+    assert chore.wanted(await store.agenda()) is None
+
+
+async def test_a_gate_that_stops_what_runs_is_looked_after_all_the_time(store: Store, clock: FakeClock) -> None:
+    (chore,) = (chore for chore in chores_of(store, clock) if chore.name == "gates")
+    assert chore.wanted is not None
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="echo"))
+    assert chore.wanted(await store.agenda()) is None
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="echo", stop_running=True))
+    assert chore.wanted(await store.agenda()) == timedelta(0)
 
 
 class Shared:

@@ -17,6 +17,7 @@ from tidewheel.triggers import Interval
 from tidewheel.triggers.planning import plan
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+LATE: Final = datetime(2099, 1, 1, tzinfo=UTC)
 BATCH: Final = 50
 DUE: Final = 100
 QUOTA: Final = 200
@@ -129,7 +130,7 @@ def _tokens(runs: Sequence[Run]) -> list[int]:
 
 
 def _pairs(lane: int, floor: datetime) -> list[Any]:
-    return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3]
+    return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3, "open"]
 
 
 def _standings(scene: Scene) -> list[Any]:
@@ -143,7 +144,7 @@ def _specs(scene: Scene) -> list[Any]:
 
 def _endings(scene: Scene) -> list[Any]:
     n = len(scene.runs)
-    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 5]
+    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 6]
 
 
 def _edges(scene: Scene) -> list[Any]:
@@ -156,7 +157,7 @@ def _page(own: Sequence[Any]) -> list[Any]:
 
 HOT: Final[Mapping[str, Hot]] = {
     # claiming
-    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-1], QUOTA, s.worker], QUOTA + 3),
+    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-2], QUOTA, s.worker], QUOTA + 3),
     "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
     "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
     "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),
@@ -208,7 +209,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
-    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None], 0),
+    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND]], 0),
     # dependencies
     "lock_parents": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "await_active": _hot("job_pkey, Tid Scan", lambda s: [_ids(s.runs)], 2 * BATCH),
@@ -235,12 +236,16 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
+    "stop_behind": _hot("job_running, job_pkey, Tid Scan", lambda s: [[s.lane], "why", True], 4 * BATCH, flat=False),
     "next_by_id": _hot("job_pkey", lambda s: [FIRST, s.queued[0], HOUR, 10], 10, flat=False),
     "lock_old": _hot("job_pkey", lambda s: [s.queued, HOUR], DUE),
     "lock_dropped": _hot("job_due, job_limited, job_blocked", lambda _: [1000], 20),
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "get_finished": _hot("", lambda s: [_one(s.ended), None, time_of(_one(s.ended))], 0),
+    "holders": _hot("job_running", lambda _: ["default", "l", 10], BATCH + 2, flat=False),
+    "ahead": _hot("job_due", lambda s: [[s.lane], [1], [s.mark + SECOND], [LAST], 1000], DUE, flat=False),
+    "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),

@@ -34,6 +34,7 @@ async def _take(
         [BEGINNING.run_at] * len(pairs),
         [BEGINNING.job_id] * len(pairs),
         [limit] * len(pairs),
+        "open",
     )
 
 

@@ -337,7 +337,7 @@ async def _touched(backend: PostgresBackend, store: Store, worker: Worker, conne
     prepared = await Prepared.all(await connect(backend.url), ["peek", "take"], "force_generic_plan")
     plans = [
         await prepared.explain("peek", [*pairs, *floors, 10, worker.id]),
-        await prepared.explain("take", [worker.id, *pairs, *floors, [10] * len(marks)]),
+        await prepared.explain("take", [worker.id, *pairs, *floors, [10] * len(marks), "open"]),
     ]
     return [plan.buffers for plan in plans]
 

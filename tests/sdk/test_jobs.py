@@ -13,6 +13,7 @@ from tidewheel import App, Conflict, Invalid, JobCancelled, JobFailed, NotFound,
 from tidewheel.model.log import LogLine
 from tidewheel.model.states import Cause
 from tidewheel.sdk.builtin import Request
+from tidewheel.sdk.dead_letters import DeadLetters
 from tidewheel.sdk.flow import Flow
 from tidewheel.sdk.job import GroupJob, Job
 from tidewheel.sdk.limiting import Limits
@@ -27,6 +28,7 @@ ALONE: dict[type, set[str]] = {
     Schedules: set(),
     Job: set(),
     GroupJob: set(),
+    DeadLetters: set(),
     Task: {"using", "s", "si"},
     Signature: {"using", "spec", "lay"},
     Flow: {"lay"},

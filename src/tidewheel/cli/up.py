@@ -18,7 +18,7 @@ def up(
     app: App = None,
     blobs: Blobs = None,
     slots: Slots = None,
-    keep: KeepFor = [],
+    keep: KeepFor = [],  # noqa: B006 - typer copies it
     max_age: MaxAge = "14d",
 ) -> None:
     """Start Tidewheel: bring the database up to date, run its jobs and keep it, until Ctrl-C.

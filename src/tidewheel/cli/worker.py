@@ -66,7 +66,7 @@ KeepFor = Annotated[
     typer.Option(
         "--keep",
         envvar="TIDE_KEEP",
-        help="How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind; may be given several times.",
+        help="How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind. May be repeated.",
     ),
 ]
 MaxAge = Annotated[

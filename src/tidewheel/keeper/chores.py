@@ -59,6 +59,7 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chor
             partial(_in_pieces, store.drop_gated),
             wanted=lambda seen: _NOW if seen.dropping else None,
         ),
+        Chore("gates", minute, store.tend_gates, wanted=_until_a_gate_moves),
         Chore(
             "unblocking", minute, partial(_in_pieces, store.unblock), wanted=lambda seen: _NOW if seen.telling else None
         ),
@@ -95,3 +96,9 @@ async def _in_pieces(do_piece: Callable[[], Awaitable[int]]) -> int:
 
 def _until_a_deadline(agenda: Agenda) -> timedelta | None:
     return None if agenda.next_start_by is None else agenda.next_start_by - agenda.now
+
+
+def _until_a_gate_moves(agenda: Agenda) -> timedelta | None:
+    if agenda.stopping:
+        return _NOW
+    return None if agenda.next_opening is None else agenda.next_opening - agenda.now

@@ -34,6 +34,10 @@ class Agenda(msgspec.Struct, frozen=True, kw_only=True):
     """The first start deadline of a job that waits."""
     dropping: bool = False
     """Whether there are lanes behind `drop` gates."""
+    next_opening: datetime | None = None
+    """When the first gate opens by itself."""
+    stopping: bool = False
+    """Whether there are gates that stop what runs behind them."""
     telling: bool = False
     """Whether children of ended jobs are still to be told."""
     next_fires: tuple[datetime | None, ...] = ()

@@ -8,6 +8,8 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import OnParentFailure
+from tidewheel.model.fingerprint import fingerprint_of
+from tidewheel.model.gate import Gate
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs
@@ -141,7 +143,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State
     cancelling: bool = False
     gate: str = "open"
-    """What the gate of its lane says: `open`, `hold` or `drop`."""
+    """What the strongest gate of its lane says: `open`, `hold`, `drop` or `slow`."""
+    gates: tuple[Gate, ...] = ()
+    """The gates it lies behind while it waits, strongest first."""
     waits_for: str | None = None
     """The limit key without room, while `limited`."""
     waiting_for: int = 0
@@ -171,6 +175,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress_message: str = ""
     paused: bool = False
     """Whether it runs and is paused."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of its error, if it is dead."""
+        return fingerprint_of(self.error) if self.state is State.DEAD else None
 
     @property
     def recurring(self) -> bool:

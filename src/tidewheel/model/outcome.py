@@ -109,8 +109,13 @@ class LossRule(NamedTuple):
     counted: bool = True
 
 
-def judge(cause: Cause, *, cancelling: bool, losses: int, rule: LossRule) -> Cause:
-    """Return the cause that counts for a run that ended: its own, the stop it was asked for, or a quarantine."""
+def judge(cause: Cause, *, cancelling: bool, losses: int, rule: LossRule, held: bool = False) -> Cause:
+    """Return the cause that counts for a run that ended: its own, the stop it was asked for, or a quarantine.
+
+    `held` is a run that was asked to stop by a gate that holds: whatever it ends with but a result, it is given back.
+    """
+    if held and cause is not Cause.RETURNED:
+        return Cause.RELEASED
     cause = end_of_run(cause, cancelling=cancelling)
     if cause in LOSSES and rule.counted and losses + 1 >= rule.most:
         return Cause.QUARANTINED
@@ -182,6 +187,6 @@ def recognise(reported: Cause, found: str | None) -> Verdict:
         repeated.add(Cause.STOPPED)
     if reported is Cause.CRASHED:
         repeated.add(Cause.QUARANTINED)
-    if reported in (Cause.SNOOZED, Cause.RELEASED):
+    if reported in (Cause.SNOOZED, Cause.RELEASED, Cause.STOPPED):
         repeated.add("queued")
     return Verdict.REPEATED if found in repeated else Verdict.STALE

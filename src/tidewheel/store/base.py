@@ -20,7 +20,6 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import Relative
-from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS
@@ -31,10 +30,14 @@ from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.capping import CapStore
+from tidewheel.store.dead_letters import DeadLetterStore
+from tidewheel.store.explaining import ExplainStore
+from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.limiting import LimitStore
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
+from tidewheel.store.sharing import ShareStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -234,25 +237,6 @@ class WorkerStore(Protocol):
         ...
 
 
-class FlowStore(Protocol):
-    """For operators: gates."""
-
-    async def close_gate(self, spec: GateSpec) -> Gate:
-        """Close a gate on a kind, queue or tenant (or a combination); replaces the one on just the same.
-
-        In effect at the next claim. Moves no job: it is a flag on lanes, also on lanes that appear later.
-        """
-        ...
-
-    async def open_gate(self, gate_id: UUID) -> None:
-        """Remove a gate; lanes behind no other one are open at the next claim, in their old order. Raises NotFound."""
-        ...
-
-    async def gates(self) -> list[Gate]:
-        """Return the closed gates, oldest first."""
-        ...
-
-
 class SearchStore(Protocol):
     """For readers."""
 
@@ -350,12 +334,15 @@ class Store(
     HintStore,
     NoteStore,
     LogStore,
-    FlowStore,
+    GateStore,
     LimitStore,
     CapStore,
+    ShareStore,
     ScheduleStore,
     OccurrenceStore,
     SearchStore,
+    ExplainStore,
+    DeadLetterStore,
     DutyStore,
     UpkeepStore,
     Protocol,

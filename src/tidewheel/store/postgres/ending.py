@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
+from tidewheel.model.fingerprint import fingerprint_of
 from tidewheel.model.outcome import ATTEMPTS, LOSSES, RETRIED, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
@@ -47,6 +48,7 @@ class LockedRun(msgspec.Struct, frozen=True):
     tenant: int
     limit_keys: list[str] | None
     cancel_reason: str | None
+    held: bool
 
 
 JudgedRun = tuple[LockedRun, Outcome, Cause]
@@ -102,6 +104,7 @@ async def _move_to_history(
                 failure_text(e.error),
                 e.started_at,
                 usage_text(e.usage),
+                fingerprint_of(e.error) if e.state is State.DEAD else None,
             )
             for e in endings
         ),
@@ -124,7 +127,7 @@ async def end_runs(
 ) -> Counter[Cause]:
     """End locked runs as the transition table says, and return how many ended by which cause."""
     judged = [
-        (run, outcome, judge(outcome.cause, cancelling=run.cancelling, losses=run.losses, rule=rule))
+        (run, outcome, judge(outcome.cause, cancelling=run.cancelling, losses=run.losses, rule=rule, held=run.held))
         for run, outcome in ends
     ]
     final = [judged_run for judged_run in judged if move(State.RUNNING, judged_run[2]) in FINAL]

@@ -1,5 +1,6 @@
 """Upkeep: expiry, dropping, the census, retention, and the day partitions of history."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final, LiteralString
@@ -7,6 +8,7 @@ from uuid import UUID
 
 import asyncpg
 
+from tidewheel.model.gate import why_dropped
 from tidewheel.model.ids import make_id
 from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, Rule, check_age, longest, rules_of, why_too_old
@@ -14,7 +16,7 @@ from tidewheel.model.states import FINAL, WAITING, Cause, State
 from tidewheel.model.submission import MAX_ID_SKEW
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.ending import Ending, finish
-from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.parts import Part, gate_of
 from tidewheel.store.postgres.searching import FIRST_ID
 
 _OTHERS: Final = tuple(state for state in FINAL if state is not State.SUCCEEDED)
@@ -34,7 +36,13 @@ class Keeping(Part):
         return await self._end_waiting("lock_expired", Cause.EXPIRED, "its start deadline passed", limit)
 
     async def drop_gated(self, *, limit: int = 1000) -> int:
-        return await self._end_waiting("lock_dropped", Cause.DROPPED, "dropped by a gate", limit)
+        async def drop(connection: Connection) -> int:
+            rows = await connection.fetch(SQL["lock_dropped"], limit)
+            reasons = await _reasons(connection) if rows else {}
+            endings = [Ending.waiting(row["id"], Cause.DROPPED, reasons[row["lane"]]) for row in rows]
+            return await finish(connection, WAITING, endings)
+
+        return await self._after_ending(drop)
 
     async def take_census(self) -> None:
         async def count(connection: Connection) -> None:
@@ -92,6 +100,9 @@ class Keeping(Part):
             rows = await connection.fetch(SQL[query], *values)
             return await finish(connection, WAITING, [Ending.waiting(row["id"], cause, reason) for row in rows])
 
+        return await self._after_ending(end)
+
+    async def _after_ending(self, end: Callable[[Connection], Awaitable[int]]) -> int:
         ended = await self._db.transaction(end)
         if ended:
             self._hints.send()  # they may have made room under limits
@@ -136,6 +147,13 @@ class Keeping(Part):
             return dropped
 
         return await self._db.write(drop)
+
+
+async def _reasons(connection: Connection) -> dict[int, str]:
+    """Return for each lane what its jobs say if they are dropped."""
+    gates = [gate_of(row) for row in await connection.fetch(SQL["gates"])]
+    lanes = await connection.fetch(SQL["all_lanes"])
+    return {row["id"]: why_dropped(gates, kind=row["kind"], queue=row["queue"], tenant=row["tenant"]) for row in lanes}
 
 
 async def _execute(query: LiteralString, connection: Connection) -> None:

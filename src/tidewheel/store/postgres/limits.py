@@ -44,6 +44,9 @@ class Admitted(NamedTuple):
     """When the first token comes that one of the others now waits for."""
 
 
+NONE_ADMITTED: Final = Admitted([], others_may_go=False, look_at=None)
+
+
 class Locked(NamedTuple):
     """Limits under their locks, and the time."""
 

@@ -99,6 +99,11 @@ class Memory:
             self.marks.clear()
         return stepped_back
 
+    def look_again(self, at: float | None) -> None:
+        """Note that something of what is due may be taken at that time."""
+        if at is not None:
+            self.next_due = at if self.next_due is None else min(at, self.next_due)
+
     def floors(self, pairs: list[Pair], now: float) -> list[Mark]:
         """Return from where to look in each pair: from its mark, and now and then from before it."""
         if 0 <= now - self.looked_back < LOOK_BACK_EVERY:

@@ -105,6 +105,10 @@ def gate_of(row: Any) -> Gate:
         reason=row["reason"],
         author=row["author"],
         created_at=row["created_at"],
+        rate=row["rate"],
+        ready_at=None if row["rate"] is None else row["ready_at"],
+        expires_at=row["expires_at"],
+        stop_running=row["stop_running"],
     )
 
 

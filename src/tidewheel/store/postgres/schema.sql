@@ -12,7 +12,7 @@ CREATE TABLE tidewheel.lane (
     retried boolean DEFAULT false NOT NULL,
     gate text DEFAULT 'open'::text NOT NULL,
     floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
-    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
+    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text, 'slow'::text])))
 );
 
 CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
@@ -87,6 +87,7 @@ CREATE TABLE tidewheel.job (
     waits integer DEFAULT 0 NOT NULL,
     on_parent_failure text,
     awaited boolean DEFAULT false NOT NULL,
+    held boolean DEFAULT false NOT NULL,
     CONSTRAINT job_check CHECK (((waits_for IS NOT NULL) = (state = 'limited'::text))),
     CONSTRAINT job_check1 CHECK (((waits >= 0) AND ((waits > 0) = (state = 'blocked'::text)))),
     CONSTRAINT job_on_parent_failure_check CHECK ((on_parent_failure = ANY (ARRAY['skip'::text, 'run'::text, 'hold'::text]))),
@@ -98,7 +99,7 @@ WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', au
 CREATE TABLE tidewheel.tenant (
     id integer NOT NULL,
     name text NOT NULL,
-    weight real DEFAULT 1 NOT NULL,
+    weight double precision DEFAULT 1 NOT NULL,
     CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
 );
 
@@ -117,7 +118,10 @@ CREATE VIEW tidewheel.active_job AS
     job.unique_key,
     job.idempotency_key,
     job.schedule_id,
-    job.cancel_at,
+        CASE
+            WHEN (NOT job.held) THEN job.cancel_at
+            ELSE NULL::timestamp with time zone
+        END AS cancel_at,
     lane.gate,
     job.waits_for,
     job.token,
@@ -180,6 +184,14 @@ CREATE TABLE tidewheel.ended_parent (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE tidewheel.finish_rate (
+    lane integer NOT NULL,
+    finished bigint NOT NULL,
+    taken_at timestamp with time zone NOT NULL,
+    per_second double precision
+)
+WITH (fillfactor='50');
+
 CREATE TABLE tidewheel.job_history (
     id uuid CONSTRAINT job_id_not_null NOT NULL,
     schedule_id uuid,
@@ -214,6 +226,7 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error json,
     usage json,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY LIST (state);
@@ -272,9 +285,16 @@ CREATE TABLE tidewheel.gate (
     reason text NOT NULL,
     author text NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    CONSTRAINT gate_check CHECK ((num_nonnulls(kind, queue, tenant) > 0)),
-    CONSTRAINT gate_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drop'::text])))
-);
+    rate double precision,
+    ready_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    stop_running boolean NOT NULL,
+    CONSTRAINT gate_check CHECK (((rate IS NOT NULL) = (mode = 'slow'::text))),
+    CONSTRAINT gate_check1 CHECK ((num_nonnulls(kind, queue, tenant) > 0)),
+    CONSTRAINT gate_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drop'::text, 'slow'::text]))),
+    CONSTRAINT gate_rate_check CHECK ((rate > (0)::double precision))
+)
+WITH (fillfactor='50');
 
 CREATE TABLE tidewheel.idempotency (
     tenant integer NOT NULL,
@@ -318,6 +338,7 @@ CREATE TABLE tidewheel.job_history_other (
     result_location text,
     error json,
     usage json,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -356,6 +377,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     result_location text,
     error json,
     usage json,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -552,6 +574,9 @@ ALTER TABLE ONLY tidewheel.duty
 ALTER TABLE ONLY tidewheel.ended_parent
     ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
 
+ALTER TABLE ONLY tidewheel.finish_rate
+    ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
+
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
 
@@ -626,6 +651,8 @@ CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE
 CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
 
 CREATE INDEX job_due ON tidewheel.job USING btree (lane, priority, run_at, id) WHERE (state = 'queued'::text);
+
+CREATE INDEX job_history_dead ON ONLY tidewheel.job_history_other USING btree (tenant, fingerprint, lane, finished_at, id) WHERE (state = 'dead'::text);
 
 CREATE INDEX job_history_id ON ONLY tidewheel.job_history USING btree (id);
 

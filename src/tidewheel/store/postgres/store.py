@@ -5,9 +5,11 @@ from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
 from tidewheel.store.postgres.capping import Capping
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
+from tidewheel.store.postgres.dead_letters import DeadLetters
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.duties import Duties
-from tidewheel.store.postgres.flowing import Flowing
+from tidewheel.store.postgres.explaining import Explaining
+from tidewheel.store.postgres.gating import Gating
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.limiting import Limiting
 from tidewheel.store.postgres.listening import Listening
@@ -19,26 +21,28 @@ from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
-from tidewheel.store.postgres.steering import Steering
+from tidewheel.store.postgres.sharing import Sharing
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
     Submitting,
-    Steering,
+    DeadLetters,
     Working,
     Settling,
     Listening,
     Noting,
     LogLines,
-    Flowing,
+    Gating,
     Limiting,
     Capping,
+    Sharing,
     Scheduling,
     Occurring,
     Searching,
     Depending,
+    Explaining,
     Duties,
     Keeping,
 ):

@@ -28,7 +28,7 @@ class Working(Claiming):
         kinds = None if spec.kinds is None else list(spec.kinds)
         values = (self._make_id(), spec.name, list(spec.queues), kinds, offer, spec.ttl)
         row = await self._db.write(lambda connection: connection.fetchrow(SQL["register"], *values))
-        return _worker(row)
+        return worker_of(row)
 
     async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
         async def renew(connection: Connection) -> list[Beat]:
@@ -59,7 +59,7 @@ class Working(Claiming):
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["workers"], alive))
-        return [_worker(row) for row in rows]
+        return [worker_of(row) for row in rows]
 
     async def _end(self, worker_id: UUID, beat: int | None, cause: Cause, rule: LossRule = COUNTED) -> Reaped | None:
         async def end(connection: Connection) -> Reaped | None:
@@ -79,7 +79,8 @@ class Working(Claiming):
         return reaped
 
 
-def _worker(row: Any) -> Worker:
+def worker_of(row: Any) -> Worker:
+    """Build a worker from its row."""
     return Worker(
         id=row["id"],
         name=row["name"],

@@ -17,6 +17,7 @@ from tidewheel.store.sqlite.lanes import NEVER, Lanes
 from tidewheel.store.sqlite.limits import admit_candidates, refill, turn_away
 from tidewheel.store.sqlite.planning import Pick, peek_rows, plan
 from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.slowing import count_passed, next_look, paces
 from tidewheel.store.sqlite.values import instant, json_text
 
 ROUNDS: Final = 8
@@ -66,6 +67,8 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
             chosen = [place for place, _ in taken]
             session.run("take", worker=worker, now=now, places=json_text(chosen))
             places += chosen
+            if session.lanes.any_slow:
+                count_passed(session, [pair for _, pair in taken], now)
         request = _with_less_free(session.lanes, request, taken)
         if not refused:
             break
@@ -73,7 +76,7 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
         session.lanes.mistrust(pair for _, pair in picks)
     runs = runs_of(session.lanes, session.value("taken", places=json_text(places))) if places else []
     # Who got all that was asked for need not be told when to look again.
-    next_due = None if len(runs) >= request.limit else _next_due(session.lanes, request, now)
+    next_due = None if len(runs) >= request.limit else _next_due(session, request, now)
     return Claimed(runs, next_due, instant(now))
 
 
@@ -148,12 +151,20 @@ def _with_less_free(lanes: Lanes, request: ClaimRequest, taken: list[Pick]) -> C
     return msgspec.structs.replace(request, free=free)
 
 
-def _next_due(lanes: Lanes, request: ClaimRequest, now: int) -> datetime | None:
+def _next_due(session: Session, request: ClaimRequest, now: int) -> datetime | None:
     """Return when the next job of these lanes becomes due, or a token comes that someone waits for.
 
-    It is now, if the look ended before all that is due was seen.
+    It is now, if the look ended before all that is due was seen. What lies behind a slow gate is not due before that
+    lets it through.
     """
-    firsts = [lanes.first[level][pair][0] for level in request.priorities for pair in lanes.waiting_for(request, level)]
+    lanes = session.lanes
+    known = paces(session) if lanes.any_slow else {}
+    firsts = []
+    for level in request.priorities:
+        for pair in lanes.waiting_for(request, level):
+            first = lanes.first[level][pair][0]
+            slowed_by = lanes.by_id[pair >> 2].slowed_by
+            firsts.append(max(first, next_look(known, slowed_by, now)) if slowed_by else first)
     if lanes.refill_at != NEVER:
         firsts.append(look_time(lanes.refill_at))
     return instant(max(min(firsts), now)) if firsts else None

@@ -49,7 +49,7 @@ def leave_duties(session: Session, node: UUID) -> None:
 
 def agenda(connection: apsw.Connection, now: int) -> Agenda:
     """See `store.keeping.DutyStore.agenda`."""
-    ((lapsed, start_by, dropping, telling, fires, decisions),) = rows(
+    ((lapsed, start_by, dropping, opening, stopping, telling, fires, decisions),) = rows(
         connection, "agenda", {"now": now, "shards": _SHARDS}
     )
     return Agenda(
@@ -57,6 +57,8 @@ def agenda(connection: apsw.Connection, now: int) -> Agenda:
         lapsed=bool(lapsed),
         next_start_by=some(instant, start_by),
         dropping=bool(dropping),
+        next_opening=some(instant, opening),
+        stopping=bool(stopping),
         telling=bool(telling),
         next_fires=tuple(some(instant, micros) for micros in _instants(fires)),
         next_decisions=tuple(some(instant, micros) for micros in _instants(decisions)),

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
+from tidewheel.model.fingerprint import fingerprint_of
 from tidewheel.model.outcome import (
     ATTEMPTS,
     LOSSES,
@@ -44,6 +45,7 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
     limit_keys: tuple[str, ...] | None
     awaited: UUID | None
     """The id of its job, if others wait for it."""
+    held: int = 0
 
 
 class Ended(NamedTuple):
@@ -81,8 +83,9 @@ def end_runs(
 
 def bury(session: Session, run: Held, why: str, now: int) -> None:
     """End a run whose outcome cannot be stored."""
-    error = failure_text(unstorable(why))
-    row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, None, None, error, None)
+    error = unstorable(why)
+    told = (None, None, failure_text(error), None, None, fingerprint_of(error))
+    row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, *told)
     _move_to_history(session, "finish", [row], Counter({(run.lane, State.DEAD): 1}), now)
     free_keys(session, [run], now)
     tell_children(session, _parents({run.awaited: EndedParent(State.DEAD)}), now)
@@ -90,7 +93,13 @@ def bury(session: Session, run: Held, why: str, now: int) -> None:
 
 def end_waiting(session: Session, jobs: Sequence[Waiting], cause: Cause, reason: str, now: int) -> int:
     """End jobs that nobody runs, and return how many."""
-    _end_waiting(session, [(job, reason) for job in jobs], cause, now)
+    return end_waiting_for(session, [(job, reason) for job in jobs], cause, now)
+
+
+def end_waiting_for(session: Session, ends: Sequence[tuple[Waiting, str]], cause: Cause, now: int) -> int:
+    """End jobs that nobody runs, each for a reason of its own, and return how many."""
+    _end_waiting(session, ends, cause, now)
+    jobs = [job for job, _ in ends]
     session.lanes.mistrust(pair_of(job.lane, job.priority) for job in jobs if job.state is State.QUEUED)
     let_go(session, _keys(session, jobs).keys(), now)
     tell_children(session, _parents({job.awaited: EndedParent(move(job.state, cause)) for job in jobs}), now)
@@ -143,7 +152,7 @@ def free_keys(session: Session, runs: Iterable[Held], now: int) -> None:
 def _judge(run: Held, cause: Cause, rule: LossRule) -> Cause:
     if cause is Cause.RETURNED:
         return cause  # the common case, whatever else is so
-    return judge(cause, cancelling=bool(run.cancelling), losses=run.losses, rule=rule)
+    return judge(cause, cancelling=bool(run.cancelling), losses=run.losses, rule=rule, held=bool(run.held))
 
 
 def _finish_returned(session: Session, ends: list[Ended], now: int) -> None:
@@ -168,9 +177,10 @@ def _finish(session: Session, ends: list[Ended], now: int) -> None:
     for run, outcome, cause in ends:
         state = move(State.RUNNING, cause)
         counts[run.lane, state] += 1
-        error = failure_text(error_of(cause, outcome.error, run.cancel_reason))
-        told = (outcome.result, outcome.result_location, error, some(micros, outcome.started_at))
-        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage)))
+        error = error_of(cause, outcome.error, run.cancel_reason)
+        told = (outcome.result, outcome.result_location, failure_text(error), some(micros, outcome.started_at))
+        mark = fingerprint_of(error) if state is State.DEAD else None
+        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage), mark))
     _move_to_history(session, "finish", rows, counts, now)
 
 

@@ -6,9 +6,10 @@ from typing import Final
 import apsw
 import msgspec
 
+from tidewheel.model.gate import why_dropped
 from tidewheel.model.states import Cause
 from tidewheel.store.sqlite.connection import rows
-from tidewheel.store.sqlite.ending import end_waiting
+from tidewheel.store.sqlite.ending import end_waiting, end_waiting_for
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text, span
@@ -27,7 +28,12 @@ def expire(session: Session, limit: int) -> int:
 def drop_gated(session: Session, limit: int) -> int:
     """See `store.base.UpkeepStore.drop_gated`."""
     jobs = _waiting(session.value("behind_drop_gates", limit=limit))
-    return end_waiting(session, jobs, Cause.DROPPED, "dropped by a gate", session.now)
+    reasons = {}
+    for number in {job.lane for job in jobs}:
+        lane = session.lanes.by_id[number]
+        names = {"kind": lane.kind, "queue": lane.queue, "tenant": lane.tenant_name}
+        reasons[number] = why_dropped(session.lanes.gates, **names)
+    return end_waiting_for(session, [(job, reasons[job.lane]) for job in jobs], Cause.DROPPED, session.now)
 
 
 def count_active(connection: apsw.Connection) -> str:
@@ -40,6 +46,7 @@ def keep_census(session: Session, counts: str, taken_at: int) -> None:
     session.run("clear_census")
     session.run("add_census", counts=counts)
     session.run("date_census", at=taken_at)
+    session.run("note_finish_rates", at=taken_at)
 
 
 def forget_others(session: Session, limit: int) -> None:

@@ -12,14 +12,14 @@ import apsw
 import msgspec
 
 from tidewheel.model.cap import QueueCap
-from tidewheel.model.gate import OPEN, Gate, GateMode, flag_of
+from tidewheel.model.gate import Gate, GateMode, flag_of
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import needs_text, parse_needs_text
 from tidewheel.model.submission import LaneKey
 from tidewheel.store.base import ClaimRequest
-from tidewheel.store.lanes import Lane, can_run
+from tidewheel.store.lanes import Lane, can_run, gating_of
 from tidewheel.store.sqlite.connection import SQL, rows, value
-from tidewheel.store.sqlite.values import id_of, instant
+from tidewheel.store.sqlite.values import id_of, instant, some
 
 First = tuple[int, int]
 """The `run_at` of the first queued job of a pair, and what tells it from others of the same instant."""
@@ -49,6 +49,8 @@ class Lanes:
     def __init__(self) -> None:
         self.by_id: dict[int, Lane] = {}
         self.gates: list[Gate] = []
+        self.any_slow = False
+        """Whether some lane lies behind a slow gate."""
         self.first: list[dict[int, First]] = []
         """For each priority: pair → its first queued job. Pairs without queued jobs may be missing."""
         self.soonest = NEVER
@@ -165,7 +167,7 @@ class Lanes:
         caps = (QueueCap(*row) for row in rows(connection, "caps", {"tenant": None}))
         self.caps = {(cap.tenant, cap.queue): cap for cap in caps}
         self.rules = {row[0] for row in rows(connection, "limit_rules", {})}
-        self.by_id, self._ids, self._keys = {}, {}, {}
+        self.by_id, self._ids, self._keys, self.any_slow = {}, {}, {}, False
         for number, tenant, queue, kind, needs, keyed, retried, gate in rows(connection, "lanes", {}):
             self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed), bool(retried)), gate)
         self._served.clear()
@@ -181,9 +183,9 @@ class Lanes:
     def _keep(self, number: int, key: LaneKey, gate: str) -> Lane:
         tenant, weight = self._tenants[key.tenant]
         needs = parse_needs_text(key.needs) if key.needs else None
-        lane = Lane(
-            number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, gate == OPEN, key.retried
-        )
+        gating = gating_of(gate, self.gates, kind=key.kind, queue=key.queue, tenant=key.tenant)
+        lane = Lane(number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, *gating, key.retried)
+        self.any_slow = self.any_slow or bool(lane.slowed_by)
         self.by_id[number] = lane
         self._ids[key] = number
         self._keys[number] = key
@@ -192,7 +194,7 @@ class Lanes:
 
 def gate_of(row: Any) -> Gate:
     """Build a gate from its row."""
-    number, mode, kind, queue, tenant, reason, author, created_at = row
+    number, mode, kind, queue, tenant, reason, author, created_at, rate, ready_at, expires_at, stop_running = row
     return Gate(
         id=id_of(number),
         mode=GateMode(mode),
@@ -202,4 +204,8 @@ def gate_of(row: Any) -> Gate:
         reason=reason,
         author=author,
         created_at=instant(created_at),
+        rate=rate,
+        ready_at=None if rate is None else instant(ready_at),
+        expires_at=some(instant, expires_at),
+        stop_running=bool(stop_running),
     )

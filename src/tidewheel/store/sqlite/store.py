@@ -16,16 +16,15 @@ from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.cap import QueueCap, check_cap
 from tidewheel.model.checks import check_name
-from tidewheel.model.dependency import AT_ONCE, Relative
+from tidewheel.model.dependency import Relative
 from tidewheel.model.duty import Agenda, Duty, check_duties
-from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, LimitRule, by_hand, check_declared, check_limit, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.note import RunNote, prepare_notes
-from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.rate import Pace
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, check_age, rules_of
@@ -41,7 +40,6 @@ from tidewheel.store.sqlite import (
     claiming,
     depending,
     duties,
-    flowing,
     joining,
     keeping,
     limiting,
@@ -54,9 +52,11 @@ from tidewheel.store.sqlite import (
 )
 from tidewheel.store.sqlite.aging import Ages
 from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.dead_letters import DeadLetters
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
+from tidewheel.store.sqlite.operating import Operating
 from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.retiring import Retention
 from tidewheel.store.sqlite.scheduling import Scheduling
@@ -67,7 +67,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(Scheduling):
+class SqliteStore(Operating, Scheduling, DeadLetters):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
@@ -147,10 +147,9 @@ class SqliteStore(Scheduling):
         return await self._write(lambda session: steering.cancel(session, job_id, tenant, reason))
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
-        # Later children are not to hear of ends that earlier ones are still being told of.
-        while await self._write(lambda session: depending.unblock(session, AT_ONCE, job_ids)):
-            pass
-        return await self._write(lambda session: steering.redrive(session, job_ids, tenant))
+        await self._tell_children_of(list(job_ids))
+        delays = dict.fromkeys(job_ids, NO_DELAY)
+        return await self._write(lambda session: steering.redrive(session, delays, tenant))
 
     # Runs
 
@@ -228,16 +227,6 @@ class SqliteStore(Scheduling):
         return await self._read(lambda connection: log_lines.logs(connection, job_id, tenant, begin, limit))
 
     # Flow
-
-    async def close_gate(self, spec: GateSpec) -> Gate:
-        check_gate(spec)
-        return await self._write(lambda session: flowing.close_gate(session, spec))
-
-    async def open_gate(self, gate_id: UUID) -> None:
-        await self._write(lambda session: flowing.open_gate(session, gate_id))
-
-    async def gates(self) -> list[Gate]:
-        return await self._read(flowing.gates)
 
     # Limits
 

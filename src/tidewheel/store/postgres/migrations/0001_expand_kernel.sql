@@ -18,7 +18,7 @@ INSERT INTO tidewheel.meta DEFAULT VALUES;
 CREATE TABLE tidewheel.tenant (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name   text NOT NULL UNIQUE,
-    weight real NOT NULL DEFAULT 1 CHECK (weight > 0)
+    weight float8 NOT NULL DEFAULT 1 CHECK (weight > 0)
 );
 
 -- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
@@ -31,7 +31,7 @@ CREATE TABLE tidewheel.lane (
     keyed  boolean NOT NULL,
     -- Whether its jobs have failed before; such a lane appears with the first failure.
     retried boolean NOT NULL DEFAULT false,
-    gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
+    gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
     -- One low-water mark for each priority, as a sweep published them: a hint where a new claimer may begin.
     floors timestamptz[] NOT NULL DEFAULT '{0001-01-01 00:00+00,0001-01-01 00:00+00,0001-01-01 00:00+00}',
     UNIQUE (tenant, queue, kind, needs, keyed, retried)
@@ -87,7 +87,9 @@ CREATE TABLE tidewheel.job (
     waits           integer NOT NULL DEFAULT 0 CHECK (waits >= 0 AND (waits > 0) = (state = 'blocked')),
     on_parent_failure text CHECK (on_parent_failure IN ('skip', 'run', 'hold')),
     -- Whether others wait, or once waited, for it: its end must look for them.
-    awaited         boolean NOT NULL DEFAULT false
+    awaited         boolean NOT NULL DEFAULT false,
+    -- Asked to stop because of a gate that holds: to be given back, and not cancelled.
+    held            boolean NOT NULL DEFAULT false
 ) WITH (
     -- Rows live for seconds: vacuum by count, at full speed, and never shrink the file, which would take a lock that
     -- stops the claimers and would leave an empty table whose plans are wrong for a full one.
@@ -128,9 +130,11 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error           json,
     usage           json,
+    -- Of the error, for the dead.
+    fingerprint     text,
     CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
 ) PARTITION BY LIST (state);
-ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason, DROP COLUMN waits,
+ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason, DROP COLUMN waits, DROP COLUMN held,
     ALTER COLUMN awaited SET DEFAULT false;
 -- Local indexes, not unique: the guarded delete from job is what keeps a job from ending twice.
 CREATE INDEX job_history_id ON tidewheel.job_history (id);
@@ -139,6 +143,9 @@ CREATE TABLE tidewheel.job_history_succeeded PARTITION OF tidewheel.job_history
     FOR VALUES IN ('succeeded') PARTITION BY RANGE (finished_at);
 CREATE TABLE tidewheel.job_history_other PARTITION OF tidewheel.job_history
     FOR VALUES IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped') PARTITION BY RANGE (finished_at);
+
+-- Dead letters by what they died of; the index has all that their groups show.
+CREATE INDEX job_history_dead ON tidewheel.job_history_other (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 -- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
 -- Whoever sets it holds the lock of the child's row. No index knows of it, so that the row changes in place.
@@ -221,6 +228,14 @@ CREATE TABLE tidewheel.census (
     jobs     bigint NOT NULL
 );
 
+-- How fast jobs end, by what had finished at the last two censuses.
+CREATE TABLE tidewheel.finish_rate (
+    lane       integer PRIMARY KEY,
+    finished   bigint NOT NULL,
+    taken_at   timestamptz NOT NULL,
+    per_second float8
+) WITH (fillfactor = 50);
+
 -- One row a worker, one lease a worker; runs are found by job.worker.
 CREATE TABLE tidewheel.worker (
     id            uuid PRIMARY KEY,
@@ -253,16 +268,22 @@ CREATE TABLE tidewheel.duty (
 
 CREATE TABLE tidewheel.gate (
     id         uuid PRIMARY KEY,
-    mode       text NOT NULL CHECK (mode IN ('hold', 'drop')),
+    mode       text NOT NULL CHECK (mode IN ('hold', 'drop', 'slow')),
     kind       text,
     queue      text,
     tenant     text,
     reason     text NOT NULL,
     author     text NOT NULL,
     created_at timestamptz NOT NULL,
+    -- Of a slow one: jobs a second over the whole cluster, and from when on the next one may start.
+    rate       float8 CHECK (rate > 0),
+    ready_at   timestamptz NOT NULL,
+    expires_at timestamptz,
+    stop_running boolean NOT NULL,
+    CHECK ((rate IS NOT NULL) = (mode = 'slow')),
     UNIQUE NULLS NOT DISTINCT (kind, queue, tenant),
     CHECK (num_nonnulls(kind, queue, tenant) > 0)
-);
+) WITH (fillfactor = 50);
 
 -- At most so many jobs of a tenant wait in a queue. Whoever brings some holds the lock of the row.
 CREATE TABLE tidewheel.queue_cap (
@@ -381,8 +402,8 @@ CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
 CREATE VIEW tidewheel.active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
-       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
-       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
+       CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL::timestamptz AS finished_at, NULL::json AS result,
        NULL::text AS result_location, NULL::json AS error, NULL::json AS usage, job.waits, job.on_parent_failure,
        CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id

@@ -21,7 +21,7 @@ SELECT array_agg(pair.n) AS pairs,
        ) AS head
 
 -- name: take
--- Takes each pair's quota for a worker that is alive.
+-- Takes each pair's quota for a worker that is alive, from lanes whose flag is what the claimer believes.
 -- `me` holds the worker's own row against the reaper: either this statement ends first and the reaper sees its runs,
 -- or the row is found dead and nothing is taken. Rows are locked only if they are taken. Updating by ctid needs no
 -- second look into an index and leaves the planner no choice; a row that moved since is simply not taken.
@@ -34,7 +34,7 @@ WITH me AS MATERIALIZED (
     SELECT head.at
       FROM unnest($2::integer[], $3::smallint[], $4::timestamptz[], $5::uuid[], $6::integer[])
            AS pair (lane, priority, floor, floor_id, quota)
-      JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = 'open'
+      JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = $7
      CROSS JOIN LATERAL (
            SELECT job.ctid AS at
              FROM tidewheel.job
@@ -65,7 +65,7 @@ WITH me AS MATERIALIZED (
 SELECT head.*
   FROM unnest($2::integer[], $3::smallint[], $4::timestamptz[], $5::uuid[], $6::integer[])
            AS pair (lane, priority, floor, floor_id, quota)
-  JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = 'open'
+  JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = $7
  CROSS JOIN LATERAL (
        SELECT job.id, job.token + 1 AS token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at,
               job.due_at, job.start_by, tidewheel.now() AS started_at, job.failures, job.losses,

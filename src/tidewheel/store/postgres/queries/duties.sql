@@ -39,6 +39,8 @@ SELECT tidewheel.now() AS now,
        EXISTS (SELECT FROM tidewheel.worker WHERE alive AND lease_until <= tidewheel.now()) AS lapsed,
        (SELECT min(start_by) FROM tidewheel.job WHERE start_by IS NOT NULL AND state <> 'running') AS next_start_by,
        EXISTS (SELECT FROM tidewheel.lane WHERE gate = 'drop') AS dropping,
+       (SELECT min(expires_at) FROM tidewheel.gate) AS next_opening,
+       EXISTS (SELECT FROM tidewheel.gate WHERE stop_running) AS stopping,
        EXISTS (SELECT FROM tidewheel.ended_parent) AS telling,
        ARRAY(SELECT (SELECT min(next_fire_at) FROM tidewheel.schedule WHERE shard = n AND next_fire_at IS NOT NULL)
                FROM generate_series(0, $1::integer - 1) AS n ORDER BY n) AS next_fires,

@@ -78,7 +78,7 @@ SELECT array_agg(id), array_agg(token), array_agg(tenant), array_agg(array_to_st
 -- name: lock_runs
 -- Locks those of the named runs that are still this worker's, in the order of their ids.
 SELECT job.id, job.token, job.cancel_at IS NOT NULL AS cancelling, job.losses, job.tenant, job.limit_keys,
-       job.cancel_reason
+       job.cancel_reason, job.held
   FROM unnest($2::uuid[], $3::bigint[]) AS named (id, token)
  CROSS JOIN LATERAL (
        SELECT * FROM tidewheel.job
@@ -90,7 +90,7 @@ SELECT job.id, job.token, job.cancel_at IS NOT NULL AS cancelling, job.losses, j
  ORDER BY job.id
 
 -- name: lock_runs_of_worker
-SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_keys, cancel_reason
+SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_keys, cancel_reason, held
   FROM tidewheel.job
  WHERE state = 'running' AND worker = $1
  ORDER BY id
@@ -102,8 +102,8 @@ SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_key
 WITH ending AS MATERIALIZED (
     SELECT *
       FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-                  $9::text[])
-           AS ending (id, state, cause, result, result_location, error, started_at, usage)
+                  $9::text[], $10::text[])
+           AS ending (id, state, cause, result, result_location, error, started_at, usage, fingerprint)
 ), mine AS MATERIALIZED (
     SELECT job.at
       FROM ending
@@ -121,7 +121,8 @@ WITH ending AS MATERIALIZED (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
            token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
-           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error, usage)
+           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error, usage,
+           fingerprint)
     SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
            gone.start_by, coalesce(ending.started_at, gone.started_at),
            CASE WHEN gone.state = 'running' THEN tidewheel.now() ELSE gone.ended_at END, gone.cancel_at,
@@ -130,7 +131,7 @@ WITH ending AS MATERIALIZED (
            gone.losses + (ending.cause = 'quarantined')::integer,
            ending.state, gone.args, gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key,
            gone.on_parent_failure, gone.awaited, tidewheel.now(), ending.cause, gone.state = 'running', ending.result::json, ending.result_location, ending.error::json,
-           ending.usage::json
+           ending.usage::json, ending.fingerprint
       FROM gone
       JOIN ending ON ending.id = gone.id
 )
@@ -139,6 +140,7 @@ SELECT id, tenant, CASE WHEN state = 'queued' THEN limit_keys END AS room, await
 -- name: give_back
 -- Returns locked runs to the queue, never due before now: marks of claimers may already have passed any earlier time.
 -- Those that failed wait in the lane of retries.
+-- Nobody who returns was cancelled: a request to stop that is left was that of a gate.
 WITH back AS MATERIALIZED (
     SELECT *
       FROM unnest($1::uuid[], $2::interval[], $3::integer[], $4::integer[], $5::boolean[])
@@ -147,7 +149,8 @@ WITH back AS MATERIALIZED (
 UPDATE tidewheel.job
    SET state = 'queued', run_at = tidewheel.now() + greatest(back.delay, interval '0'), ended_at = tidewheel.now(),
        updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses,
-       lane = CASE WHEN back.retried THEN tidewheel.lane_like(job.lane, true) ELSE job.lane END
+       lane = CASE WHEN back.retried THEN tidewheel.lane_like(job.lane, true) ELSE job.lane END,
+       cancel_at = NULL, cancel_reason = NULL, held = false
   FROM (
        SELECT place.at, back.*
          FROM back

@@ -9,7 +9,7 @@ SELECT job.id, job.state
 -- name: ask_to_stop
 UPDATE tidewheel.job
    SET cancel_at = coalesce(cancel_at, tidewheel.now()), cancel_reason = coalesce(cancel_reason, $2),
-       updated_at = tidewheel.now()
+       held = false, updated_at = tidewheel.now()
  WHERE id = $1 AND state || '' = 'running'
 
 -- name: redrive
@@ -17,7 +17,7 @@ UPDATE tidewheel.job
 -- rising from where it was. A unique key that someone else took meanwhile keeps its job in history, and so do children
 -- that are still being told. What begins anew is no retry.
 WITH named AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS named (id, made)
+    SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $4::interval[]) AS named (id, made, delay)
 ), free AS MATERIALIZED (
     SELECT history.id, history.finished_at, history.state,
            row_number() OVER (PARTITION BY history.tenant, coalesce(history.unique_key, history.id::text)) AS claimant
@@ -53,9 +53,10 @@ INSERT INTO tidewheel.job (
        id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at,
        token, lane, tenant, priority, state, args, labels, options, limit_keys, unique_key, idempotency_key,
        on_parent_failure, awaited)
-SELECT id, schedule_id, worker, tidewheel.now(), due_at, created_at, tidewheel.now(),
-       CASE WHEN start_by > tidewheel.now() THEN start_by END, started_at, ended_at,
+SELECT back.id, schedule_id, worker, tidewheel.now() + named.delay, due_at, created_at, tidewheel.now(),
+       CASE WHEN start_by > tidewheel.now() + named.delay THEN start_by END, started_at, ended_at,
        token, tidewheel.lane_like(lane, false), tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key,
        on_parent_failure, awaited
   FROM back
+  JOIN named ON named.id = back.id
 RETURNING id

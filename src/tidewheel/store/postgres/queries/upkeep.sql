@@ -6,7 +6,7 @@ SELECT id FROM tidewheel.job
    FOR UPDATE SKIP LOCKED
 
 -- name: lock_dropped
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -18,7 +18,7 @@ SELECT id FROM tidewheel.job
  WHERE lane.gate = 'drop'
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -29,7 +29,7 @@ UNION ALL
  WHERE lane.gate = 'drop' AND lane.keyed
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -47,6 +47,16 @@ WITH noted AS (
     UPDATE tidewheel.meta SET census_at = tidewheel.now()
 ), cleared AS (
     DELETE FROM tidewheel.census
+), rated AS (
+    -- What has finished is compared with what had at the last census.
+    INSERT INTO tidewheel.finish_rate AS old (lane, finished, taken_at)
+    SELECT lane, sum(jobs), tidewheel.now() FROM tidewheel.rollup WHERE state IN ('succeeded', 'dead') GROUP BY lane
+    ON CONFLICT (lane) DO UPDATE
+       SET per_second = CASE WHEN excluded.taken_at > old.taken_at
+                             THEN greatest(0, excluded.finished - old.finished)
+                                  / extract(epoch FROM excluded.taken_at - old.taken_at)::float8 END,
+           finished = excluded.finished, taken_at = excluded.taken_at
+     WHERE excluded.taken_at <> old.taken_at
 )
 INSERT INTO tidewheel.census (lane, state, priority, jobs)
 SELECT lane, state, priority, count(*) FROM tidewheel.job GROUP BY lane, state, priority

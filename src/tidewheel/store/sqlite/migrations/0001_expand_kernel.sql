@@ -26,7 +26,7 @@ CREATE TABLE lane (
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
     -- Whether its jobs have failed before; such a lane appears with the first failure.
     retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
-    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
+    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
     UNIQUE (tenant, queue, kind, needs, keyed, retried)
 ) STRICT;
 
@@ -48,6 +48,8 @@ CREATE TABLE job (
     worker          BLOB,
     cancel_at       INTEGER,
     cancel_reason   TEXT,
+    -- Asked to stop because of a gate that holds: to be given back, and not cancelled.
+    held            INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)),
     waits_for       TEXT CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
     limit_keys      TEXT,
     unique_key      TEXT,
@@ -112,12 +114,16 @@ CREATE TABLE job_history (
     result          TEXT CHECK (json_valid(result)),
     result_location TEXT,
     error           TEXT,
-    usage           TEXT
+    usage           TEXT,
+    -- Of the error, for the dead.
+    fingerprint     TEXT
 ) STRICT;
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
 -- Dead letters are few among the many; lists of them must not walk over all that succeeded.
 CREATE INDEX job_history_failed ON job_history (state, id) WHERE state <> 'succeeded';
+-- Dead letters by what they died of; the index has all that their groups show.
+CREATE INDEX job_history_dead ON job_history (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 -- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
 CREATE TABLE dependency (
@@ -188,6 +194,14 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+-- How fast jobs end, by what had finished at the last two censuses.
+CREATE TABLE finish_rate (
+    lane       INTEGER NOT NULL PRIMARY KEY,
+    finished   INTEGER NOT NULL,
+    taken_at   INTEGER NOT NULL,
+    per_second REAL
+) STRICT;
+
 -- One row a worker, one lease a worker; runs are found by job.worker.
 CREATE TABLE worker (
     id            BLOB NOT NULL PRIMARY KEY,
@@ -219,13 +233,18 @@ CREATE TABLE duty (
 
 CREATE TABLE gate (
     id         BLOB NOT NULL PRIMARY KEY,
-    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop')),
+    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop', 'slow')),
     kind       TEXT,
     queue      TEXT,
     tenant     TEXT,
     reason     TEXT NOT NULL,
     author     TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    -- Of a slow one: jobs a second over the whole cluster, and from when on the next one may start.
+    rate       REAL CHECK (rate > 0 AND (rate IS NOT NULL) = (mode = 'slow')),
+    ready_at   INTEGER NOT NULL,
+    expires_at INTEGER,
+    stop_running INTEGER NOT NULL CHECK (stop_running IN (0, 1)),
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
@@ -318,8 +337,8 @@ CREATE INDEX idempotency_check ON idempotency (check_at);
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
-       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
-       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
+       CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL AS finished_at, NULL AS result,
        NULL AS result_location, NULL AS error, NULL AS usage, job.waits, job.on_parent_failure,
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (

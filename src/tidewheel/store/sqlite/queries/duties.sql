@@ -27,6 +27,8 @@ DELETE FROM keeper WHERE id = :node
 SELECT EXISTS (SELECT 1 FROM worker WHERE alive AND lease_until <= :now),
        (SELECT min(start_by) FROM job WHERE start_by IS NOT NULL AND state <> 'running'),
        EXISTS (SELECT 1 FROM lane WHERE gate = 'drop'),
+       (SELECT min(expires_at) FROM gate),
+       EXISTS (SELECT 1 FROM gate WHERE stop_running),
        EXISTS (SELECT 1 FROM ended_parent),
        (SELECT json_group_array((SELECT min(next_fire_at) FROM schedule
                                   WHERE shard = n.value AND next_fire_at IS NOT NULL))

@@ -11,7 +11,9 @@ SELECT id, name, weight FROM tenant
 SELECT id, tenant, queue, kind, needs, keyed, retried, gate FROM lane
 
 -- name: gates
-SELECT id, mode, kind, queue, tenant, reason, author, created_at FROM gate ORDER BY created_at, id
+SELECT id, mode, kind, queue, tenant, reason, author, created_at, rate, ready_at, expires_at, stop_running
+  FROM gate
+ ORDER BY created_at, id
 
 -- name: add_tenant
 INSERT INTO tenant (name) VALUES (:name) RETURNING id

@@ -1,0 +1,25 @@
+"""The shares of tenants."""
+
+import apsw
+
+from tidewheel.model.tenant import Tenant
+from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.session import Session
+
+
+def set_weight(session: Session, given: Tenant) -> Tenant:
+    """See `store.sharing.ShareStore.set_weight`."""
+    number = session.lanes.tenant(session.connection, given.name)
+    session.run("set_weight", tenant=number, weight=given.weight)
+    session.lanes.changed(session.connection)
+    session.lanes.read(session.connection)
+    return given
+
+
+def tenants(connection: apsw.Connection) -> list[Tenant]:
+    """See `store.sharing.ShareStore.tenants`."""
+    return sorted((Tenant(name, weight) for _, name, weight in rows(connection, "tenants", {})), key=_name)
+
+
+def _name(tenant: Tenant) -> str:
+    return tenant.name
