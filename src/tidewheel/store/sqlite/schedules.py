@@ -46,8 +46,8 @@ def create(session: Session, spec: ScheduleSpec, app: str | None = None) -> Sche
     if not added:
         raise NameTaken(spec.name)
     schedule = get(session.connection, schedule_id, None)
-    if schedule.most_alive is not None:
-        set_limit(session, schedule.limit_key, schedule.most_alive, schedule.tenant)
+    if schedule.most_alive is not None:  # nothing can run under a key that is new: no need to count
+        session.run("set_limit", tenant=tenant, key=schedule.limit_key, most=schedule.most_alive)
     return schedule
 
 
