@@ -18,7 +18,7 @@ LEASE: Final = timedelta(seconds=3.3)
 """How long a node that has fallen silent keeps its duties."""
 BEAT: Final = timedelta(seconds=1.5)
 """How often a node says that it is there and hears what its duties are: the next one is found within 5 s of a death."""
-LOOK: Final = timedelta(seconds=0.9)
+LOOK: Final = timedelta(seconds=0.95)
 """How often a node looks what is wanted."""
 LEAST_PAUSE: Final = 0.01
 """So that a chore which is always wanted lets others have their turn."""
@@ -64,7 +64,7 @@ class Keeper:
     async def look(self) -> float:
         """Call the chores that are wanted, if they are ours, and return in how many seconds to look again."""
         waiting = [(chore, chore.wanted) for chore in self._chores if chore.wanted is not None and self._holds(chore)]
-        pause = LOOK.total_seconds() * self._random.uniform(0.95, 1.0)
+        pause = LOOK.total_seconds() * self._random.uniform(0.97, 1.0)
         if waiting:
             agenda = await self._store.agenda()
             for chore, wanted in waiting:
@@ -97,7 +97,7 @@ class Keeper:
                 _log.warning("the duties could not be shared out: %s", error)
             except Exception:  # noqa: BLE001 - a bug here must not end the chores for ever
                 _log.exception("the duties could not be shared out, which will be tried again")
-            await self._clock.sleep(BEAT.total_seconds() * self._random.uniform(0.95, 1.0))
+            await self._clock.sleep(BEAT.total_seconds() * self._random.uniform(0.97, 1.0))
 
     async def _look_again_and_again(self) -> None:
         while True:

@@ -2,7 +2,8 @@
 SELECT * FROM tidewheel.worker WHERE alive AND lease_until > tidewheel.now() ORDER BY id DESC
 
 -- name: limits_of
-SELECT key, most, running
+SELECT key, (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now, most, running, starts, seconds, burst, tokens,
+       filled_at, look_at
   FROM tidewheel.limit_key
  WHERE tenant = (SELECT id FROM tidewheel.tenant WHERE name = $1) AND key = ANY ($2::text[])
  ORDER BY key

@@ -1,5 +1,5 @@
 -- name: limits_of
-SELECT key, most, running
+SELECT key, most, running, starts, seconds, burst, tokens, filled_at, look_at
   FROM limit_key
  WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) AND key IN (SELECT value FROM json_each(:keys))
  ORDER BY key
