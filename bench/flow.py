@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from bench import flow_gates, flow_schedules
+from bench import flow_gates, flow_limits, flow_schedules
 from bench.flow_gates import GateSizes
 from bench.report import Aim, Row
 from bench.suite import Suite
@@ -17,6 +17,11 @@ class Sizes(GateSizes):
     schedules: int = 10_000
     schedules_every: float = 60.0
     schedules_seconds: float = 150.0
+    round_jobs: int = 20_000
+    rounds: int = 5
+    fan_out: int = 100_000
+    fan_in: int = 50_000
+    fan_in_single: int = 2_000
 
 
 SIZES: Final = (
@@ -31,6 +36,11 @@ SIZES: Final = (
         schedules=2_000,
         schedules_every=12.0,
         schedules_seconds=36.0,
+        round_jobs=10_000,
+        rounds=3,
+        fan_out=20_000,
+        fan_in=10_000,
+        fan_in_single=500,
     ),
     Sizes(
         name="tiny",
@@ -39,11 +49,16 @@ SIZES: Final = (
         others=4,
         share_seconds=0.2,
         herd=60,
-        batch=20,
-        submit_batch=20,
         schedules=20,
         schedules_every=1.0,
         schedules_seconds=4.0,
+        batch=20,
+        submit_batch=20,
+        round_jobs=60,
+        rounds=1,
+        fan_out=40,
+        fan_in=40,
+        fan_in_single=10,
     ),
 )
 """The quick one fires as often as the full one, with fewer schedules."""
@@ -63,6 +78,14 @@ ROWS: Final = (
     Row("herd_start_p50_s", "a herd due within one second starts late by, p50, s"),
     Row("herd_start_p99_s", "p99, s"),
     Row("herd_per_s", "and is drained, jobs/s"),
+    Row("limit_ratio", "a limit on every job ÷ none", Aim(0.6)),
+    Row("full_limit_ratio", "the same, with most jobs waiting for it ÷ none"),
+    Row("fanout_per_s", "children of one job, submitted and released, jobs/s"),
+    Row("fanout_growth", "time of all ÷ twice the time of a half", Aim(1.3, least=False)),
+    Row("fanin_per_s", "parents of one job, run, jobs/s"),
+    Row("fanin_growth", "time of all ÷ twice the time of a half", Aim(1.3, least=False)),
+    Row("single_ms", "a job that is run alone, ms"),
+    Row("fanin_single_ms", "a parent that is run alone, ms"),
 )
 
 FLOW: Final = Suite[Sizes](
@@ -73,6 +96,9 @@ FLOW: Final = Suite[Sizes](
             "gate": flow_gates.measure_gate,
             "share": flow_gates.measure_share,
             "herd": flow_gates.measure_herd,
+            "limit": flow_limits.measure_limit,
+            "full_limit": flow_limits.measure_full_limit,
+            "fan": flow_limits.measure_fan,
         }
     ),
     sizes=MappingProxyType({sizes.name: sizes for sizes in SIZES}),

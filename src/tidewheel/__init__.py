@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         NameTaken,
         NotFound,
         OutcomeUnknown,
+        QueueFull,
         StaleVersion,
         StoreFull,
         StoreMismatch,
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from tidewheel.sdk.task import Signature, Task
     from tidewheel.sdk.transaction import Transaction
     from tidewheel.tasks.context import Context
+    from tidewheel.tasks.limiting import Concurrency, Rate
     from tidewheel.tasks.signals import Fatal, Retry
 
 __all__ = [
     "AlreadyActive",
     "App",
+    "Concurrency",
     "Conflict",
     "Context",
     "Fatal",
@@ -56,6 +59,8 @@ __all__ = [
     "NotFound",
     "OutcomeUnknown",
     "Priority",
+    "QueueFull",
+    "Rate",
     "Retry",
     "RetryPolicy",
     "Signature",
@@ -74,6 +79,7 @@ __all__ = [
 
 _ELSEWHERE = {
     "App": "sdk.app",
+    "Concurrency": "tasks.limiting",
     "Context": "tasks.context",
     "Fatal": "tasks.signals",
     "GroupJob": "sdk.job",
@@ -81,6 +87,7 @@ _ELSEWHERE = {
     "JobInfo": "model.job",
     "Misfire": "model.misfire",
     "Priority": "model.priority",
+    "Rate": "tasks.limiting",
     "Retry": "tasks.signals",
     "RetryPolicy": "model.retry",
     "Signature": "sdk.task",

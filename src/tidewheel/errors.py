@@ -71,6 +71,15 @@ class AlreadyActive(Conflict):
         self.key = key
 
 
+class QueueFull(Conflict):
+    """A queue has as many waiting jobs as its cap allows; nothing was stored."""
+
+    def __init__(self, queue: str, most: int) -> None:
+        super().__init__(f"queue {queue!r} is full: at most {most} jobs may wait in it")
+        self.queue = queue
+        self.most = most
+
+
 class IdTaken(Conflict):
     """There is a job with the id that was given, active or finished."""
 

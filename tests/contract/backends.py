@@ -103,6 +103,14 @@ class Backend(abc.ABC):
         """Let the counter of a limit say something wrong."""
 
     @abc.abstractmethod
+    async def set_clock_back(self, by: timedelta) -> None:
+        """Let the store's clock say an earlier time."""
+
+    @abc.abstractmethod
+    async def forget_looks(self) -> None:
+        """Let all limits forget that someone waits for their tokens."""
+
+    @abc.abstractmethod
     async def spoil_waits(self, job_id: UUID, waits: int) -> None:
         """Let a blocked job believe that it waits for another number of parents."""
 
@@ -187,6 +195,12 @@ class SqliteBackend(Backend):
 
     async def spoil_limit(self, key: str, running: int) -> None:
         self._execute("UPDATE limit_key SET running = ? WHERE key = ?", (running, key))
+
+    async def set_clock_back(self, by: timedelta) -> None:
+        self.clock.step(-by)
+
+    async def forget_looks(self) -> None:
+        self._execute("UPDATE limit_key SET look_at = NULL")
 
     async def spoil_waits(self, job_id: UUID, waits: int) -> None:
         self._execute("UPDATE job SET waits = ? WHERE id = ?", (waits, job_id.bytes))
@@ -337,6 +351,12 @@ class PostgresBackend(Backend):
 
     async def spoil_limit(self, key: str, running: int) -> None:
         await self.execute("UPDATE tidewheel.limit_key SET running = $2 WHERE key = $1", key, running)
+
+    async def set_clock_back(self, by: timedelta) -> None:
+        await self.clock.advance(-by)
+
+    async def forget_looks(self) -> None:
+        await self.execute("UPDATE tidewheel.limit_key SET look_at = NULL")
 
     async def spoil_waits(self, job_id: UUID, waits: int) -> None:
         await self.execute("UPDATE tidewheel.job SET waits = $2 WHERE id = $1", job_id, waits)

@@ -133,9 +133,13 @@ def _pairs(lane: int, floor: datetime) -> list[Any]:
     return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3, "open"]
 
 
+def _standings(scene: Scene) -> list[Any]:
+    return [[scene.tenant], ["l"], [2], [None], [None], [None]]
+
+
 def _specs(scene: Scene) -> list[Any]:
     ids = [uuid4() for _ in range(BATCH)]
-    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11]
+    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11, False]
 
 
 def _endings(scene: Scene) -> list[Any]:
@@ -157,15 +161,20 @@ HOT: Final[Mapping[str, Hot]] = {
     "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
     "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
     "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),
-    "start_picked": _hot("job_pkey, Tid Scan", lambda s: [s.worker, s.queued[:BATCH]], 2 * BATCH),
+    "start_picked": _hot(
+        "job_pkey, Tid Scan", lambda s: [s.worker, s.queued[:BATCH], s.mark, *_standings(s)], 2 * BATCH
+    ),
     "make_limited": _hot("job_pkey, Tid Scan", lambda s: [s.queued[:BATCH], ["l"] * BATCH], 2 * BATCH),
-    "release_waiters": _hot("job_limited, Tid Scan", lambda s: [[s.tenant], ["l"]], 28),
+    "release_waiters": _hot("job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], *_standings(s)], 28),
     "keys_waited_for": _hot("job_limited", lambda _: [], 2),
     "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),
     "oldest_due": _hot("job_due", lambda s: [[s.lane], [0, 1, 2]], 3, flat=False),
     # settling
     "finish_returned": _hot(
+        "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 4], 2 * BATCH
+    ),
+    "finish_involved": _hot(
         "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 4], 2 * BATCH
     ),
     "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
@@ -191,6 +200,12 @@ HOT: Final[Mapping[str, Hot]] = {
     ),
     # submitting and steering
     "add_jobs": _hot("", _specs, 0),
+    "count_waiting": _hot(
+        "job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 2 * DUE], 3 * DUE, flat=False
+    ),
+    "first_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
+    "last_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
+    "lock_waiting": _hot("job_pkey", lambda s: [s.queued[:BATCH]], BATCH),
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
@@ -202,7 +217,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "doomed_edges": _hot("job_pkey", lambda s: [*_edges(s), 1000], BATCH),
     "lock_children": _hot("job_pkey", lambda s: [s.children], BATCH),
     "tell_edges": _hot("", _edges, 0),
-    "count_down": _hot("job_pkey, Tid Scan", lambda s: [s.children, [1] * len(s.children)], 2 * BATCH),
+    "count_down": _hot("job_pkey, Tid Scan", _edges, 2 * BATCH),
     "blocked_jobs": _hot("job_blocked", lambda _: [1, -1, FIRST, 1000], BATCH),
     "edges_of_blocked": _hot("job_pkey", lambda s: [s.children], BATCH),
     "set_waits": _hot("job_pkey, Tid Scan", lambda s: [s.children, [2] * len(s.children)], 2 * BATCH),
@@ -234,11 +249,22 @@ HOT: Final[Mapping[str, Hot]] = {
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),
+    "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
     "list_tenant": _hot("job_tenant", lambda s: _page([s.small_tenant]), 60),
 }
 """Every statement that names a job on the way of its life."""
 
 LOOK_AT_MUCH: Final = frozenset(
-    {"take_census", "recount_limits", "retire_keys", "retire_notes", "edge_all", "edge_tenant"}
+    {
+        "take_census",
+        "recount_limits",
+        "doubtful_limits",
+        "make_limits_of_runs",
+        "forget_unused_limits",
+        "retire_keys",
+        "retire_notes",
+        "edge_all",
+        "edge_tenant",
+    }
 )
 """Chores that count or clear up from time to time, and the end of a page that was not filled."""

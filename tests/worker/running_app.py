@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tidewheel import App, Context, Fatal, Retry, RetryPolicy
+from tidewheel import App, Concurrency, Context, Fatal, Rate, Retry, RetryPolicy
 
 SOON = RetryPolicy(max_attempts=3, delay=timedelta(milliseconds=10))
 PATIENCE = 60.0
@@ -324,6 +324,11 @@ async def alone(seconds: float) -> tuple[float, float]:
     return began, time.monotonic()
 
 
+@app.task(name="paced", rate=Rate("20/s", burst=1))
+async def paced() -> float:
+    return time.monotonic()
+
+
 @app.task(name="low.pause", preempt="pause", priority="low")
 def low_pause(until: str) -> tuple[float, float]:
     return stay(until)
@@ -331,6 +336,16 @@ def low_pause(until: str) -> tuple[float, float]:
 
 @app.task(name="low.requeue", preempt="requeue", priority="low")
 def low_requeue(until: str) -> tuple[float, float]:
+    return stay(until)
+
+
+@app.task(name="low.shared", preempt="pause", priority="low", concurrency=Concurrency(2, name="shared"))
+def low_shared(until: str) -> tuple[float, float]:
+    return stay(until)
+
+
+@app.task(name="urgent.shared", priority="high", concurrency=Concurrency(2, name="shared"))
+def urgent_shared(until: str) -> tuple[float, float]:
     return stay(until)
 
 

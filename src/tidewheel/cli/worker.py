@@ -175,9 +175,9 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
     store = await open_store(plan.database)
     try:
         open_blobs(plan.blobs)  # refuses what names no place, before anything runs
-        for entry in catalogue:
-            if entry.concurrency is not None:
-                await store.set_limit(f"task:{entry.kind}", entry.concurrency)
+        changed = await store.declare_rules([rule for entry in catalogue for rule in entry.rules])
+        if changed:
+            typer.echo(f"limits of tasks that are new or changed: {changed}")
         if plan.app is not None:
             await declare(store, plan.app, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)

@@ -66,6 +66,7 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chor
         Chore("blocked", timedelta(seconds=30), store.recheck_blocked),
         Chore("census", timedelta(seconds=10), census),
         Chore("limits", timedelta(seconds=30), store.repair_limits),
+        Chore("unused-limits", timedelta(minutes=1), store.forget_unused_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("age", minute, age),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),

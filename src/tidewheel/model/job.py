@@ -92,6 +92,12 @@ class Run(msgspec.Struct, frozen=True):
     losses: int
     cancelling: bool = False
     needs: Needs = NO_NEEDS
+    limit_keys: tuple[str, ...] = ()
+
+    @property
+    def held(self) -> frozenset[tuple[str, str]]:
+        """The limit keys that it holds while it runs, each with its tenant."""
+        return frozenset((self.tenant, key) for key in self.limit_keys)
 
     @property
     def attempt(self) -> int:
@@ -104,7 +110,7 @@ class Claimed(msgspec.Struct, frozen=True):
 
     runs: list[Run]
     next_due: datetime | None = None
-    """The earliest instant at which a waiting job of these lanes becomes due, as far as is known."""
+    """The earliest instant at which a waiting job of these lanes becomes due or may be let go, as far as is known."""
     now: datetime | None = None
     """The store's time at the claim: until `next_due` it is `next_due - now`, whatever another clock says."""
 

@@ -13,7 +13,10 @@ import msgspec
 
 from tidewheel.model.dependency import Relative
 from tidewheel.model.gate import Gate, GateMode, told_of
+from tidewheel.model.ids import EPOCH
 from tidewheel.model.job import Job
+from tidewheel.model.limit import Standing
+from tidewheel.model.rate import next_token
 from tidewheel.model.resources import Needs, fits
 from tidewheel.model.states import FINAL, State
 from tidewheel.model.worker import Worker
@@ -35,8 +38,10 @@ class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
     """A limit of one of the job's keys that has no room now."""
 
     key: str
-    most: int
+    most: int | None
     running: int
+    rate: str | None = None
+    """How many may start in a time, such as `10/s`."""
     holders: tuple[UUID, ...] = ()
     """Some of the jobs that run under it."""
     refill_at: datetime | None = None
@@ -218,15 +223,33 @@ def _missing(job: Job, parents: Sequence[Relative]) -> MissingParents:
     )
 
 
+def use_of(key: str, standing: Standing, now: int) -> LimitUse | None:
+    """Return how a limit keeps a job from starting now; None if it does not."""
+    if standing.room(now) > 0:
+        return None
+    pace = standing.pace
+    slots_full = standing.most is not None and standing.running >= standing.most
+    refill_at = None
+    if pace is not None and not slots_full:
+        refill_at = EPOCH + timedelta(microseconds=next_token(standing.level(pace, now), pace))
+    rate = None if pace is None else str(pace)
+    return LimitUse(key=key, most=standing.most, running=standing.running, rate=rate, refill_at=refill_at)
+
+
+def _used(limit: LimitUse) -> str:
+    if limit.refill_at is not None:
+        return f"{limit.rate} may start"
+    return f"{limit.running} of {limit.most} {_verb(limit.running, 'run')}"
+
+
 def _full(limit: LimitUse, job: Job, ahead: int) -> FullLimit:
     waits = job.waits_for == limit.key
     held = f", {', '.join(map(str, limit.holders))}" if limit.holders else ""
     more = " among others" if limit.running > len(limit.holders) > 0 else ""
     refill = "" if limit.refill_at is None else f"; there is room again at {_at(limit.refill_at)}"
     queue = f"; {_count(ahead, 'job')} {_verb(ahead, 'wait')} for it before this one" if waits and ahead else ""
-    used = f"{limit.running} of {limit.most} {_verb(limit.running, 'run')}"
     return FullLimit(
-        sentence=f"Limit {limit.key} is full: {used}{held}{more}{refill}{queue}.",
+        sentence=f"Limit {limit.key} is full: {_used(limit)}{held}{more}{refill}{queue}.",
         limit=limit,
         ahead=ahead if waits else None,
     )

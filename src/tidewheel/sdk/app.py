@@ -15,6 +15,7 @@ from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.gates import Gates
 from tidewheel.sdk.job import Job
+from tidewheel.sdk.limiting import Limits
 from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
@@ -53,6 +54,11 @@ class App(Desk):
             return Job(self, job_id if isinstance(job_id, UUID) else UUID(job_id), created=False)
         except (ValueError, AttributeError, TypeError):
             raise Invalid("job_id", f"must be the id of a job, not {job_id!r}") from None
+
+    @property
+    def limits(self) -> Limits:
+        """Limits by key: `app.limits.set("rate:mail.send", rate="5/s")`."""
+        return Limits(self)
 
     @property
     def dead_letters(self) -> DeadLetters:

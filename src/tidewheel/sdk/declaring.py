@@ -1,25 +1,29 @@
 """Declaring tasks: `@app.task`, with or without options."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
 
+from msgspec import structs
+
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_key, check_name
+from tidewheel.model.checks import check_name
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import Needs, check_needs, parse_resources
 from tidewheel.model.retry import check_retry
 from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.naming import kind_of
 from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy, spec_of
 from tidewheel.sdk.scheduling import RECURRENCE, Recurrence, schedule_of
 from tidewheel.sdk.task import TaskFunction
-from tidewheel.tasks.binding import Caller, context_of
+from tidewheel.tasks.binding import Caller, context_of, parameters_of
 from tidewheel.tasks.context import Context
-from tidewheel.tasks.definition import Isolation, Mode, Preempt, TaskDefinition, TaskOptions, limit_key
+from tidewheel.tasks.definition import Isolation, Mode, Preempt, TaskDefinition, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
+from tidewheel.tasks.limiting import Concurrency, Rate, task_limits
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,8 +42,10 @@ class Declared(Recurrence, total=False):
     """What a worker must have free, such as `{"cpu": 1, "memory": "512MiB", "gpu": 1}`."""
     needs_labels: Mapping[str, str]
     """Labels that a worker must have."""
-    concurrency: int
+    concurrency: int | Concurrency
     """How many jobs of the task may run at once, everywhere."""
+    rate: str | Rate
+    """How many jobs of the task may start in a time, everywhere, such as `10/s`."""
     preempt: Preempt
     isolation: Isolation
     schedule: str
@@ -100,7 +106,7 @@ def define(function: Any, declared: Declared) -> TaskDefinition:
         function=function,
         mode=_mode(function, declared),
         context=context_of(function),
-        options=_task_options(kind, declared),
+        options=_task_options(kind, declared, parameters_of(function)),
     )
 
 
@@ -115,24 +121,21 @@ def _schedule(desk: Desk, definition: TaskDefinition, caller: Caller, declared: 
         args = caller.bind((), {})
     except Invalid as error:
         raise Invalid("cron", f"a schedule calls its task without arguments: {error.why}") from None
+    name = declared.get("schedule", definition.kind)
     job = spec_of(definition.kind, args, definition.options, {}, desk.now(), tenant=desk.tenant)
-    return schedule_of(job, {**options, "name": declared.get("schedule", definition.kind)})
+    keys = limit_keys_of(definition.options.limits, job, caller.whole(args), name)
+    return schedule_of(structs.replace(job, limit_keys=keys), {**options, "name": name})
 
 
-def _task_options(kind: str, declared: Declared) -> TaskOptions:
+def _task_options(kind: str, declared: Declared, parameters: Collection[str] | None) -> TaskOptions:
     default = TaskOptions()
-    concurrency = declared.get("concurrency")
-    if concurrency is not None:
-        check_key("name", limit_key(kind))
-        if type(concurrency) is not int or concurrency < 1:
-            raise Invalid("concurrency", f"must be a whole number from 1 on, not {concurrency!r}")
     return TaskOptions(
         queue=check_name("queue", declared.get("queue", default.queue)),
         priority=parse_priority(declared.get("priority", default.priority)),
         timeout=parse_duration(declared.get("timeout", default.timeout), "timeout"),
         retry=check_retry(retry_policy(declared["retry"])) if "retry" in declared else default.retry,
         needs=_needs(declared),
-        concurrency=concurrency,
+        limits=task_limits(kind, declared.get("concurrency"), declared.get("rate"), parameters),
         preempt=_one_of("preempt", declared.get("preempt", default.preempt), Preempt),
         isolation=_one_of("isolation", declared.get("isolation", default.isolation), Isolation),
     )

@@ -46,11 +46,11 @@ class Schedules:
 
     async def acreate(self, call: Call, **options: Unpack[ScheduleOptions]) -> Schedule:
         """Make a schedule of a task or of a call: `app.schedules.create(report.s("eu"), cron="0 5 * * *")`."""
-        job = _job_of(call)
+        job = _job_of(call, options.get("name"))
         spec = schedule_of(job, options)
 
         async def create(store: Store) -> Schedule:
-            await self._desk.set_limits(store, [job])
+            await self._desk.declare_limits(store, [job.kind])
             return await store.create_schedule(spec)
 
         return await self._desk.use(create)
@@ -63,11 +63,15 @@ class Schedules:
         With `version` only if it is still at that one; a `Schedule` carries its own.
         """
         known = which if isinstance(which, Schedule) else await self.aget(which)
-        spec = changed(known.definition, None if call is None else _job_of(call), options)
+        job = None if call is None else _job_of(call, options.get("name", known.name))
+        spec = changed(known.definition, job, options)
         expected = known.version if version is None else version
-        return await self._desk.use(
-            lambda store: store.change_schedule(known.id, spec, version=expected, tenant=self._desk.tenant)
-        )
+
+        async def change(store: Store) -> Schedule:
+            await self._desk.declare_limits(store, [] if job is None else [job.kind])
+            return await store.change_schedule(known.id, spec, version=expected, tenant=self._desk.tenant)
+
+        return await self._desk.use(change)
 
     async def apause(self, which: Which) -> Schedule:
         """Let a schedule fire no more, until it is resumed."""
@@ -228,14 +232,14 @@ class Schedules:
         return self._desk.run(self.abackfill(which, since, until, every=every, priority=priority, dry_run=dry_run))
 
 
-def _job_of(call: Call) -> JobSpec:
+def _job_of(call: Call, schedule: str | None) -> JobSpec:
     if isinstance(call, Task):
         call = call.si()
     if not isinstance(call, Signature):
         raise Invalid("call", f"must be a task or a call such as task.s(…), not {call!r}")
     if call.connection is not None:
         raise Invalid("connection", "is for single jobs")
-    return call.spec()
+    return call.spec(schedule=schedule)
 
 
 def _check_count(field: str, count: int) -> None:

@@ -21,7 +21,6 @@ import msgspec
 
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
@@ -31,11 +30,13 @@ from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
+from tidewheel.store.capping import CapStore
 from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
+from tidewheel.store.limiting import LimitStore
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
@@ -161,8 +162,8 @@ class RunStore(Protocol):
         Eligible is a job that is `queued` and due, in a lane that is open, whose queue and kind the worker serves and
         whose needs fit what is free. Order as `model.order` says. Each run is `running` with a token higher than any
         before; two callers never get the same job. A job whose limit keys have no room becomes `limited` instead and
-        names the first full key. The answer tells the store's time and when the next job becomes due. Raises LeaseLost
-        if the worker is not alive or its lease has passed.
+        names the first full key. The answer tells the store's time and when the next job becomes due, or the next token
+        comes for which someone waits. Raises LeaseLost if the worker is not alive or its lease has passed.
 
         A claim with `at_least` leaves the less urgent as if it had not been: their turns and shares stay as they were.
         """
@@ -236,26 +237,6 @@ class WorkerStore(Protocol):
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         """Return the workers, newest first; those that ended are kept for a day."""
-        ...
-
-
-class FlowStore(Protocol):
-    """For operators: limits."""
-
-    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
-        """Let at most `most` jobs with this limit key run at once; releases waiters if there is more room now."""
-        ...
-
-    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        """Remove a limit and release all who wait for it. Raises NotFound."""
-        ...
-
-    async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        """Return the limits with how many run under each, by tenant and key."""
-        ...
-
-    async def repair_limits(self) -> int:
-        """Recount what runs under each limit, release waiters that have room; return how many counters were wrong."""
         ...
 
 
@@ -357,7 +338,8 @@ class Store(
     NoteStore,
     LogStore,
     GateStore,
-    FlowStore,
+    LimitStore,
+    CapStore,
     ScheduleStore,
     OccurrenceStore,
     SearchStore,

@@ -37,6 +37,15 @@ def context_of(function: Function) -> str | None:
     return takers[0]
 
 
+def parameters_of(function: Function) -> tuple[str, ...] | None:
+    """Return the names of the arguments that may be stored for a function; None if it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    context = context_of(function)
+    return tuple(p.name for p in parameters if p.name != context)
+
+
 class Caller:
     """A task's function, as those see it who ask for a call and those who make it."""
 
@@ -62,6 +71,12 @@ class Caller:
     def free(self) -> tuple[str, ...]:
         """The parameters that a caller may give by name or position."""
         return tuple(name for name in self._signature.parameters if name != self._open)
+
+    def whole(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return stored arguments together with the defaults of those that were not given."""
+        free = self._signature.parameters.values()
+        defaults = {p.name: p.default for p in free if p.default is not p.empty and p.name not in given}
+        return {**given, **{name: self._stored(name, value) for name, value in defaults.items()}}
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name, ready to be stored, or raise Invalid."""

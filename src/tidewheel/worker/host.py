@@ -256,7 +256,7 @@ class Host:
 
     def _push_aside(self, run: Run) -> bool:
         """Make a slot free for an urgent run, if someone may be pushed aside for it."""
-        weakest = victim(self._live.values(), run.priority)
+        weakest = victim(self._live.values(), run.priority, run.held)
         if weakest is None:
             return False
         _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id)

@@ -11,9 +11,12 @@ from tidewheel.model.order import Head
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, parse_needs_text
 from tidewheel.store.lanes import Lane, gating_of
+from tidewheel.store.postgres.limits import KEY_MARK
 from tidewheel.store.postgres.memory import Pair
 
 _PRIORITIES: Final = tuple(Priority)
+_RUN_COLUMNS: Final = 14
+"""All rows have some more, which say whom else the run concerns."""
 
 
 def seen_of(row: Any) -> tuple[dict[int, tuple[list[float], list[bytes]]], float | None]:
@@ -68,7 +71,7 @@ def lane_of(row: Any, gates: Sequence[Gate] = ()) -> Lane:
 
 def run_of(row: Any, lanes: Mapping[int, Lane]) -> Run:
     """Return a run of one of these lanes."""
-    job_id, token, lane_id, priority, args, labels, options, *rest = row
+    job_id, token, lane_id, priority, args, labels, options, *rest = row[:_RUN_COLUMNS]
     run_at, due_at, start_by, claimed_at, failures, losses, cancelling = rest
     lane = lanes[lane_id]
     return Run(
@@ -90,4 +93,5 @@ def run_of(row: Any, lanes: Mapping[int, Lane]) -> Run:
         losses,
         cancelling,
         lane.needs or NO_NEEDS,
+        tuple(names.split(KEY_MARK)) if (names := row.get("names")) else (),
     )

@@ -14,7 +14,6 @@ from uuid import UUID
 from tidewheel.errors import Invalid, LeaseLost, Unavailable
 from tidewheel.model.gate import OPEN, Gate, GateMode
 from tidewheel.model.job import Claimed, Run
-from tidewheel.model.limit import admit
 from tidewheel.model.order import Head, share_out
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, take
@@ -22,6 +21,7 @@ from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import Lane, can_run, is_unfit
 from tidewheel.store.postgres.claim_rows import head_of, lane_of, run_of, seen_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
+from tidewheel.store.postgres.limits import NONE_ADMITTED, Admitted, admit_picked, refill, start_order
 from tidewheel.store.postgres.memory import (
     BEGINNING,
     LOOK_BACK,
@@ -46,6 +46,8 @@ LEAST_DEPTH: Final = 32
 PLAN_USE: Final = 10.0
 """Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
 _PRIORITIES: Final = tuple(Priority)
+_RUN_COLUMNS: Final = 14
+"""All rows have some more, which say whom else the run concerns."""
 SWEEP_SHARE: Final = 20
 """A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
 
@@ -132,6 +134,10 @@ class Claiming(Part):
         if memory.note_time(now) or version != memory.version:
             await self._read_lanes(request, memory, version)
             heads, now, _ = await self._peek(request, memory)
+        if memory.look_at is not None and memory.look_at <= now * 1e6:
+            if await self._db.transaction(refill):
+                self._hints.send()
+            heads, now, _ = await self._peek(request, memory)
         if memory.must_sweep(now) and await self._sweep(request, memory, now):
             heads, now, _ = await self._peek(request, memory)
         return heads, now
@@ -141,6 +147,8 @@ class Claiming(Part):
         rows = await self._db.read(
             lambda connection: connection.fetch(SQL["lanes_served"], list(request.queues), kinds)
         )
+        named = await self._db.read(lambda connection: connection.fetch(SQL["limit_rules"]))
+        memory.rules = {row["name"] for row in named}
         gates: list[Gate] = []
         if any(row["gate"] == GateMode.SLOW for row in rows):
             gates = [gate_of(row) for row in await self._db.read(lambda connection: connection.fetch(SQL["gates"]))]
@@ -206,6 +214,7 @@ class Claiming(Part):
         )
         row = await self._db.read(lambda connection: one(connection, SQL["peek"], *columns, depth, request.worker_id))
         self._db.learn_time(row["now"])
+        memory.look_at = row["look_at"]
         memory.alive = row["alive"]
         seen, next_due = seen_of(row)
         memory.set_marks(pairs, {number: (due[0], ids[0]) for number, (due, ids) in seen.items()}, row["now"])
@@ -248,45 +257,51 @@ class Claiming(Part):
             rows = await self._db.write(lambda connection: _take(connection, request, memory, plain, "take"))
             seen = len(rows)
             memory.advance(rows)
+            self._remember_involved(row for row in rows if row["awaited"])
         if keyed:
 
-            async def take(connection: Connection) -> tuple[list[Any], list[Any], bool]:
+            async def take(connection: Connection) -> tuple[list[Any], Admitted]:
                 picked = await _take(connection, request, memory, keyed, "pick_keyed")
-                return picked, *await _admit(connection, request.worker_id, picked)
+                return picked, await admit_picked(connection, request.worker_id, picked, memory.rules)
 
             try:
-                picked, admitted, others_may_go = await self._db.transaction(take)
+                picked, admitted = await self._db.transaction(take)
             except Unavailable:
                 if not rows:
                     raise
                 return rows, False
-            if others_may_go:
-                self._hints.send()
+            self._note_admitted(memory, admitted)
             memory.advance(picked)
-            rows, seen = rows + admitted, seen + len(picked)
+            rows, seen = rows + admitted.rows, seen + len(picked)
         if seen < sum(quotas.values()):
             memory.plan = []  # others were faster: look again
         return rows, seen > len(rows)
 
+    def _note_admitted(self, memory: Memory, admitted: Admitted) -> None:
+        """Remember what limits decided, and let others hear of what concerns them."""
+        if admitted.others_may_go or memory.wait_for_token(admitted.look_at):
+            self._hints.send()
+        self._remember_involved(admitted.rows)
+
     async def _take_slow(self, request: ClaimRequest, memory: Memory, slow: dict[Pair, int]) -> tuple[list[Any], bool]:
         """Take from lanes behind slow gates, under the locks of these gates."""
 
-        async def take(connection: Connection) -> tuple[list[Any], list[Any], bool]:
+        async def take(connection: Connection) -> tuple[list[Any], list[Any], Admitted]:
             paces = await lock_paces(connection, slow, memory.lanes)
             fitting = within(paces, slow, memory.lanes)
             plain = {pair: n for pair, n in fitting.items() if not memory.lanes[pair[0]].keyed}
             keyed = {pair: n for pair, n in fitting.items() if memory.lanes[pair[0]].keyed}
             taken = await _take(connection, request, memory, plain, "take", flag=GateMode.SLOW) if plain else []
-            picked, admitted, others_may_go = list[Any](), list[Any](), False
+            picked, admitted = list[Any](), NONE_ADMITTED
             if keyed:
                 picked = await _take(connection, request, memory, keyed, "pick_keyed", flag=GateMode.SLOW)
-                admitted, others_may_go = await _admit(connection, request.worker_id, picked)
-            await count_passed(connection, paces, [*taken, *admitted], memory.lanes)
-            return [*taken, *picked], [*taken, *admitted], others_may_go
+                admitted = await admit_picked(connection, request.worker_id, picked, memory.rules)
+            await count_passed(connection, paces, [*taken, *admitted.rows], memory.lanes)
+            return [*taken, *picked], taken, admitted
 
-        seen, rows, others_may_go = await self._db.transaction(take)
-        if others_may_go:
-            self._hints.send()
+        seen, taken, admitted = await self._db.transaction(take)
+        self._note_admitted(memory, admitted)
+        rows = taken + admitted.rows
         memory.advance(seen)
         if len(seen) < sum(slow.values()):
             memory.plan = []
@@ -297,9 +312,10 @@ class Claiming(Part):
         if not rows and not memory.alive:
             self._forget(request.worker_id)
             raise LeaseLost(request.worker_id)
-        rows.sort(key=_start_order)
+        rows.sort(key=start_order)
         runs = [run_of(row, memory.lanes) for row in rows]
-        due = None if memory.next_due is None else datetime.fromtimestamp(memory.next_due, UTC)
+        dues = [due for due in (memory.next_due, memory.next_look) if due is not None]
+        due = datetime.fromtimestamp(min(dues), UTC) if dues else None
         now = rows[0]["started_at"] if rows else datetime.fromtimestamp(memory.now, UTC)
         return Claimed(runs, due, now)
 
@@ -326,49 +342,10 @@ async def _take(
     return rows
 
 
-async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> tuple[list[Any], bool]:
-    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none.
-
-    The flag tells whether waiters of other keys were let go instead of them.
-    """
-    rows = sorted(picked, key=_start_order)
-    candidates = [[(row["tenant"], key) for key in row["limit_keys"]] for row in rows]
-    named = sorted({slot for slots in candidates for slot in slots})
-    limits = await connection.fetch(SQL["lock_limits"], [slot[0] for slot in named], [slot[1] for slot in named])
-    admission = admit(candidates, {(row["tenant"], row["key"]): row["room"] for row in limits})
-    taken, refused = admission.taken, admission.refused
-    if taken:
-        await connection.execute(
-            SQL["add_running"], [slot[0] for slot in taken], [slot[1] for slot in taken], list(taken.values())
-        )
-    # These first: a row that is still queued would be turned away with the others.
-    started: list[Any] = await connection.fetch(
-        SQL["start_picked"], worker_id, [rows[index]["id"] for index in admission.admitted]
-    )
-    released: list[Any] = []
-    if refused:
-        ids = [rows[index]["id"] for index in refused]
-        await connection.execute(SQL["make_limited"], ids, [key for _, key in refused.values()])
-        await _turn_away(connection, [rows[index] for index in refused], set(refused.values()))
-        # What a refused job left free under its other keys goes to whoever waits for these.
-        others = {slot for index in refused for slot in candidates[index]} - set(refused.values())
-        named = sorted(others)
-        released = await connection.fetch(SQL["release_waiters"], [n[0] for n in named], [n[1] for n in named])
-    return started, bool(released)
-
-
-async def _turn_away(connection: Connection, refused: list[Any], full: set[tuple[int, str]]) -> None:
-    """Let what comes next in the lanes of refused jobs wait for the same full keys, so that it hides nothing else."""
-    for tenant in {tenant for tenant, _ in full}:
-        pairs = list({(row["lane"], row["priority"]) for row in refused if row["tenant"] == tenant})
-        keys = [key for owner, key in full if owner == tenant]
-        await connection.execute(SQL["turn_away"], [lane for lane, _ in pairs], [level for _, level in pairs], keys)
-
-
 def _scope(request: ClaimRequest) -> Scope:
     kinds = None if request.kinds is None else tuple(sorted(request.kinds))
     needs = None if request.needs is None else needs_text(request.needs)
-    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least, needs, request.tenant
+    return request.queues, kinds, tuple(sorted(request.labels.items())), request.tenant, request.at_least, needs
 
 
 def _depth(limit: int, active: int) -> int:
@@ -385,7 +362,3 @@ def _left(free: Resources | None, taken: list[Any], lanes: dict[int, Lane]) -> R
         if free is not None and needs is not None:
             free = take(free, needs)
     return free
-
-
-def _start_order(row: Any) -> tuple[int, datetime, UUID]:
-    return row["priority"], row["run_at"], row["id"]

@@ -13,6 +13,7 @@ from tidewheel.model.fingerprint import fingerprint_of
 from tidewheel.model.outcome import ATTEMPTS, LOSSES, RETRIED, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.limits import free, let_go
 from tidewheel.store.postgres.releasing import EndedParent, note, tell
 from tidewheel.store.records import failure_text, usage_text
 
@@ -62,7 +63,7 @@ async def finish(connection: Connection, believed: Iterable[State], endings: Seq
     Those that were queued pass on the room under limits that they may have been let go for. Their children are told.
     """
     rows, parents = await _move_to_history(connection, believed, endings)
-    await _release(connection, {(row["tenant"], key): 0 for row in rows for key in row["room"] or ()})
+    await let_go(connection, {(row["tenant"], key) for row in rows for key in row["room"] or ()})
     await tell_children(connection, parents)
     return len(rows)
 
@@ -175,16 +176,7 @@ async def _add_attempts(connection: Connection, worker_id: UUID, back: list[Judg
 
 async def free_keys(connection: Connection, runs: Sequence[LockedRun]) -> None:
     """Give back what ended runs held under limits, and let as many waiters go as there is room for."""
-    await _release(connection, Counter((run.tenant, key) for run in runs for key in run.limit_keys or ()))
-
-
-async def _release(connection: Connection, held: Mapping[tuple[int, str], int]) -> None:
-    if held:
-        tenants, keys = [tenant for tenant, _ in held], [key for _, key in held]
-        await connection.fetch(SQL["lock_limits"], tenants, keys)
-        if any(held.values()):
-            await connection.execute(SQL["add_running"], tenants, keys, [-n for n in held.values()])
-        await connection.fetch(SQL["release_waiters"], tenants, keys)
+    await free(connection, Counter((run.tenant, key) for run in runs for key in run.limit_keys or ()))
 
 
 def locked_run(row: Any) -> LockedRun:

@@ -4,15 +4,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from tidewheel.errors import NotFound
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Job
 from tidewheel.model.states import WAITING, State
-from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, able
+from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, able, use_of
 from tidewheel.model.worker import Worker
 from tidewheel.store.lanes import rivals
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.depending import relatives_named
+from tidewheel.store.postgres.limits import standing_of
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.searching import completed, find_job
 from tidewheel.store.postgres.working import worker_of
@@ -57,9 +60,12 @@ async def _full_limits(connection: Connection, job: Job) -> tuple[LimitUse, ...]
         return ()
     full = []
     for row in await connection.fetch(SQL["limits_of"], job.tenant, list(job.limit_keys)):
-        if row["running"] >= row["most"]:
-            runs: list[Any] = await connection.fetch(SQL["holders"], job.tenant, row["key"], SHOWN)
-            full.append(LimitUse(**row, holders=tuple(run["id"] for run in runs)))
+        use = use_of(row[0], standing_of(row[2:]), row[1])
+        if use is not None:
+            runs: list[Any] = []
+            if use.refill_at is None:
+                runs = await connection.fetch(SQL["holders"], job.tenant, use.key, SHOWN)
+            full.append(replace(use, holders=tuple(run["id"] for run in runs)))
     return tuple(full)
 
 
@@ -83,4 +89,4 @@ async def _place(connection: Connection, job: Job, living: list[Worker], now: da
     columns = [list(column) for column in zip(*levels, strict=True)]
     ahead = await connection.fetchval(SQL["ahead"], lanes, *columns, COUNTED)
     rate = await connection.fetchval(SQL["finish_rate"], lanes, FRESH)
-    return min(ahead, COUNTED), rate
+    return ahead, rate

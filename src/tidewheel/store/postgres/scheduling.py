@@ -13,6 +13,7 @@ from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpe
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.limiting import drop_limit, put_limit
 from tidewheel.store.postgres.parts import DIALECT, Part, intern_tenant
 from tidewheel.store.postgres.releasing import NOBODY
 from tidewheel.store.schedule_rows import definition_text, occurrence_of, schedule_of
@@ -125,7 +126,7 @@ async def _create(connection: Connection, schedule_id: UUID, spec: ScheduleSpec,
         raise NameTaken(spec.name)
     schedule = _one(await connection.fetchrow(SQL["get_schedule"], schedule_id, None), schedule_id)
     if schedule.most_alive is not None:
-        await connection.execute(SQL["set_limit"], tenant, schedule.limit_key, schedule.most_alive)
+        await put_limit(connection, (tenant, schedule.limit_key), schedule.most_alive)
     return schedule
 
 
@@ -179,13 +180,11 @@ async def _take_back(connection: Connection, schedule: Schedule, reason: str) ->
 
 async def _limit(connection: Connection, schedule: Schedule, most: int | None) -> None:
     """Let a limit be as a locked schedule says, and let those go who have room now."""
-    tenant = await intern_tenant(connection, schedule.tenant)
+    slot = (await intern_tenant(connection, schedule.tenant), schedule.limit_key)
     if most is None:
-        await connection.execute(SQL["remove_limit"], tenant, schedule.limit_key)
+        await drop_limit(connection, slot)
     else:
-        await connection.execute(SQL["set_limit"], tenant, schedule.limit_key, most)
-        await connection.fetch(SQL["recount_limits"], [tenant], schedule.limit_key)
-    await connection.fetch(SQL["release_waiters"], [tenant], [schedule.limit_key])
+        await put_limit(connection, slot, most)
 
 
 async def _declare_all(

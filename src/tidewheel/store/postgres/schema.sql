@@ -440,12 +440,37 @@ ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 CREATE TABLE tidewheel.limit_key (
     tenant integer NOT NULL,
     key text NOT NULL,
-    most integer NOT NULL,
+    rule text,
+    most integer,
     running integer DEFAULT 0 NOT NULL,
+    starts integer,
+    seconds integer,
+    burst integer,
+    tokens double precision,
+    filled_at bigint,
+    look_at bigint,
+    CONSTRAINT limit_key_check CHECK (((seconds IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_key_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_key_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
     CONSTRAINT limit_key_most_check CHECK ((most > 0)),
-    CONSTRAINT limit_key_running_check CHECK ((running >= 0))
+    CONSTRAINT limit_key_running_check CHECK ((running >= 0)),
+    CONSTRAINT limit_key_starts_check CHECK ((starts > 0))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE tidewheel.limit_rule (
+    name text NOT NULL,
+    most integer,
+    starts integer,
+    seconds integer,
+    burst integer,
+    by_hand boolean NOT NULL,
+    CONSTRAINT limit_rule_check CHECK (((seconds IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_rule_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_rule_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
+    CONSTRAINT limit_rule_most_check CHECK ((most > 0)),
+    CONSTRAINT limit_rule_starts_check CHECK ((starts > 0))
+);
 
 CREATE TABLE tidewheel.log (
     job_id uuid NOT NULL,
@@ -488,6 +513,15 @@ CREATE TABLE tidewheel.occurrence (
     CONSTRAINT occurrence_source_check CHECK ((source = ANY (ARRAY['planned'::text, 'manual'::text, 'backfill'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+CREATE TABLE tidewheel.queue_cap (
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    most integer NOT NULL,
+    overflow text NOT NULL,
+    CONSTRAINT queue_cap_most_check CHECK ((most > 0)),
+    CONSTRAINT queue_cap_overflow_check CHECK ((overflow = ANY (ARRAY['reject'::text, 'drop_oldest'::text, 'replace'::text])))
+);
 
 CREATE TABLE tidewheel.rollup (
     day date NOT NULL,
@@ -618,6 +652,9 @@ ALTER TABLE ONLY tidewheel.lane
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);
 
+ALTER TABLE ONLY tidewheel.limit_rule
+    ADD CONSTRAINT limit_rule_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY tidewheel.meta
     ADD CONSTRAINT meta_pkey PRIMARY KEY (one);
 
@@ -626,6 +663,9 @@ ALTER TABLE ONLY tidewheel.migration
 
 ALTER TABLE ONLY tidewheel.occurrence
     ADD CONSTRAINT occurrence_pkey PRIMARY KEY (schedule_id, fire_at);
+
+ALTER TABLE ONLY tidewheel.queue_cap
+    ADD CONSTRAINT queue_cap_pkey PRIMARY KEY (tenant, queue);
 
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
@@ -693,6 +733,8 @@ CREATE UNIQUE INDEX job_unique ON tidewheel.job USING btree (tenant, unique_key)
 
 CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
 
+CREATE INDEX limit_key_look ON tidewheel.limit_key USING btree (look_at) WHERE (look_at IS NOT NULL);
+
 CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
 
 CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
@@ -716,6 +758,9 @@ ALTER TABLE ONLY tidewheel.lane
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.queue_cap
+    ADD CONSTRAINT queue_cap_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
 
 ALTER TABLE ONLY tidewheel.schedule
     ADD CONSTRAINT schedule_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);

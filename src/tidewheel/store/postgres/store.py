@@ -3,15 +3,16 @@
 from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
+from tidewheel.store.postgres.capping import Capping
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.dead_letters import DeadLetters
 from tidewheel.store.postgres.depending import Depending
 from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.explaining import Explaining
-from tidewheel.store.postgres.flowing import Flowing
 from tidewheel.store.postgres.gating import Gating
 from tidewheel.store.postgres.keeping import Keeping
 from tidewheel.store.postgres.keys import Keys
+from tidewheel.store.postgres.limiting import Limiting
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
@@ -35,7 +36,8 @@ class PostgresStore(
     Noting,
     LogLines,
     Gating,
-    Flowing,
+    Limiting,
+    Capping,
     Sharing,
     Scheduling,
     Occurring,

@@ -8,12 +8,13 @@ import msgspec
 
 from tidewheel.errors import LeaseLost
 from tidewheel.model.job import Claimed, Run
+from tidewheel.model.limit import look_time
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs, Resources, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import is_unfit
-from tidewheel.store.sqlite.lanes import Lanes
-from tidewheel.store.sqlite.limits import admit_candidates, turn_away
+from tidewheel.store.sqlite.lanes import NEVER, Lanes
+from tidewheel.store.sqlite.limits import admit_candidates, refill, turn_away
 from tidewheel.store.sqlite.planning import Pick, peek_rows, plan
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.slowing import count_passed, next_look, paces
@@ -42,6 +43,7 @@ class RunRow(msgspec.Struct, array_like=True, frozen=True):
     failures: int
     losses: int
     cancelling: int
+    limit_keys: tuple[str, ...] | None
 
 
 _runs: Final = msgspec.json.Decoder(list[RunRow]).decode
@@ -54,6 +56,8 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
     if not session.value("worker_is_alive", worker=worker, now=now):
         session.forget_turns(request.worker_id)
         raise LeaseLost(request.worker_id)
+    if session.lanes.refill_at <= now:
+        refill(session, now)
     places: list[int] = []
     for _ in range(ROUNDS):
         picks = plan(session, request, request.limit - len(places), now)
@@ -124,6 +128,7 @@ def runs_of(lanes: Lanes, text: str) -> list[Run]:
                 row.losses,
                 row.cancelling == 1,
                 lane.needs or NO_NEEDS,
+                row.limit_keys or (),
             )
         )
     return runs
@@ -147,9 +152,10 @@ def _with_less_free(lanes: Lanes, request: ClaimRequest, taken: list[Pick]) -> C
 
 
 def _next_due(session: Session, request: ClaimRequest, now: int) -> datetime | None:
-    """Return when the next job of these lanes becomes due; now, if the look ended before all that is due was seen.
+    """Return when the next job of these lanes becomes due, or a token comes that someone waits for.
 
-    What lies behind a slow gate is not due before that lets it through.
+    It is now, if the look ended before all that is due was seen. What lies behind a slow gate is not due before that
+    lets it through.
     """
     lanes = session.lanes
     known = paces(session) if lanes.any_slow else {}
@@ -159,4 +165,6 @@ def _next_due(session: Session, request: ClaimRequest, now: int) -> datetime | N
             first = lanes.first[level][pair][0]
             slowed_by = lanes.by_id[pair >> 2].slowed_by
             firsts.append(max(first, next_look(known, slowed_by, now)) if slowed_by else first)
+    if lanes.refill_at != NEVER:
+        firsts.append(look_time(lanes.refill_at))
     return instant(max(min(firsts), now)) if firsts else None

@@ -23,7 +23,7 @@ from tidewheel.model.outcome import (
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.records import failure_text, usage_text
 from tidewheel.store.sqlite.lanes import pair_of
-from tidewheel.store.sqlite.limits import Key, count_running, let_go
+from tidewheel.store.sqlite.limits import Key, free, let_go
 from tidewheel.store.sqlite.releasing import EndedParent, Skip, Waiting, note, tell
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text, micros, some, span
@@ -146,8 +146,7 @@ def free_keys(session: Session, runs: Iterable[Held], now: int) -> None:
     """Give back what ended runs held under limits, and let as many waiters go as there is room for."""
     held = _keys(session, runs)
     if held:
-        count_running(session, {key: -n for key, n in held.items()})
-        let_go(session, held.keys(), now)
+        free(session, held, now)
 
 
 def _judge(run: Held, cause: Cause, rule: LossRule) -> Cause:

@@ -3,11 +3,13 @@
 from uuid import UUID
 
 import apsw
+from msgspec.structs import replace
 
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Job
+from tidewheel.model.limit import Standing
 from tidewheel.model.states import WAITING, State
-from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, able
+from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, able, use_of
 from tidewheel.model.worker import Worker
 from tidewheel.store.lanes import rivals
 from tidewheel.store.sqlite.connection import rows, value
@@ -29,7 +31,7 @@ def explain(connection: apsw.Connection, job_id: UUID, tenant: str | None, now: 
     return Facts(
         now=instant(now),
         job=job,
-        limits=_full_limits(connection, job),
+        limits=_full_limits(connection, job, now),
         parents=_open_parents(connection, job),
         workers=tuple(living),
         ahead=ahead,
@@ -37,14 +39,15 @@ def explain(connection: apsw.Connection, job_id: UUID, tenant: str | None, now: 
     )
 
 
-def _full_limits(connection: apsw.Connection, job: Job) -> tuple[LimitUse, ...]:
+def _full_limits(connection: apsw.Connection, job: Job, now: int) -> tuple[LimitUse, ...]:
     if not job.limit_keys:
         return ()
     found = rows(connection, "limits_of", {"tenant": job.tenant, "keys": json_text(job.limit_keys)})
+    uses = [use_of(key, Standing(*standing), now) for key, *standing in found]
     return tuple(
-        LimitUse(key=key, most=most, running=running, holders=_holders(connection, job.tenant, key))
-        for key, most, running in found
-        if running >= most
+        use if use.refill_at else replace(use, holders=_holders(connection, job.tenant, use.key))
+        for use in uses
+        if use is not None
     )
 
 
@@ -73,4 +76,4 @@ def _place(connection: apsw.Connection, job: Job, living: list[Worker], now: int
     levels.append((job.priority, micros(job.run_at), job.id))
     ahead = value(connection, "ahead", {"lanes": lanes, "levels": json_text(levels), "most": COUNTED})
     rate = value(connection, "finish_rate", {"lanes": lanes, "since": now - span(FRESH)})
-    return min(ahead, COUNTED), rate
+    return ahead, rate

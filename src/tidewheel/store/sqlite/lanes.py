@@ -11,6 +11,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
+from tidewheel.model.cap import QueueCap
 from tidewheel.model.gate import Gate, GateMode, flag_of
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import needs_text, parse_needs_text
@@ -54,6 +55,12 @@ class Lanes:
         """For each priority: pair → its first queued job. Pairs without queued jobs may be missing."""
         self.soonest = NEVER
         """The earliest `run_at` of what was marked since someone looked."""
+        self.rules: set[str] = set()
+        """The names of the rules for limit keys."""
+        self.caps: dict[tuple[str, str], QueueCap] = {}
+        """The caps, by tenant and queue."""
+        self.refill_at = NEVER
+        """When tokens come for someone who waits for them, or before that."""
         self._added = count(_LATER)
         self._ids: dict[LaneKey, int] = {}
         self._keys: dict[int, LaneKey] = {}
@@ -75,7 +82,8 @@ class Lanes:
         """Read again what may have changed."""
         if self._current:
             return
-        ((_, version, _),) = rows(connection, "meta", {})
+        ((_, version, _, look_at),) = rows(connection, "meta", {})
+        self.look_again_at(look_at)
         if version != self._version:
             self._version = version
             self.read(connection)
@@ -91,6 +99,16 @@ class Lanes:
         first = level.get(pair)
         if first is None or first[0] > run_at:
             level[pair] = (run_at, next(self._added))
+
+    def look_at(self, instant: int) -> None:
+        """Note that someone waits for a token that comes then."""
+        if instant < self.refill_at:
+            self.refill_at = instant
+            self.soonest = min(self.soonest, instant)
+
+    def look_again_at(self, instant: int | None) -> None:
+        """Note when the next token comes for which someone waits; None if nobody does."""
+        self.refill_at = NEVER if instant is None else instant
 
     def mistrust(self, pairs: Iterable[int]) -> None:
         """Note that the first jobs of pairs may be others now."""
@@ -146,6 +164,9 @@ class Lanes:
         names = {number: name for number, name, _ in tenants}
         self._tenants = {name: (number, weight) for number, name, weight in tenants}
         self.gates = [gate_of(row) for row in rows(connection, "gates", {})]
+        caps = (QueueCap(*row) for row in rows(connection, "caps", {"tenant": None}))
+        self.caps = {(cap.tenant, cap.queue): cap for cap in caps}
+        self.rules = {row[0] for row in rows(connection, "limit_rules", {})}
         self.by_id, self._ids, self._keys, self.any_slow = {}, {}, {}, False
         for number, tenant, queue, kind, needs, keyed, retried, gate in rows(connection, "lanes", {}):
             self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed), bool(retried)), gate)

@@ -15,8 +15,7 @@ from tidewheel.store.schedule_rows import definition_text, occurrence_of, schedu
 from tidewheel.store.scheduling import shard_of
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting
-from tidewheel.store.sqlite.flowing import set_limit
-from tidewheel.store.sqlite.limits import let_go
+from tidewheel.store.sqlite.limiting import bounds, drop_limit, set_limit
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
@@ -47,7 +46,7 @@ def create(session: Session, spec: ScheduleSpec, app: str | None = None) -> Sche
         raise NameTaken(spec.name)
     schedule = get(session.connection, schedule_id, None)
     if schedule.most_alive is not None:  # nothing can run under a key that is new: no need to count
-        session.run("set_limit", tenant=tenant, key=schedule.limit_key, most=schedule.most_alive)
+        session.run("set_limit", tenant=tenant, key=schedule.limit_key, **bounds(schedule.most_alive, None))
     return schedule
 
 
@@ -185,11 +184,10 @@ def _take_back(session: Session, schedule: Schedule, reason: str) -> int:
 
 def _limit(session: Session, schedule: Schedule, most: int | None) -> None:
     if most is not None:
-        set_limit(session, schedule.limit_key, most, schedule.tenant)
+        set_limit(session, schedule.limit_key, most, None, schedule.tenant)
         return
     tenant = session.lanes.tenant(session.connection, schedule.tenant)
-    session.value("remove_limit", tenant=tenant, key=schedule.limit_key)
-    let_go(session, [(tenant, schedule.limit_key)], session.now)
+    drop_limit(session, (tenant, schedule.limit_key))
 
 
 def _one(found: Sequence[Any], key: object) -> Schedule:

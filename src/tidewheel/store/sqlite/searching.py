@@ -68,7 +68,7 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
 
 def counts(connection: apsw.Connection, tenant: str | None) -> Counts:
     """See `store.base.SearchStore.counts`."""
-    ((_, _, census_at),) = rows(connection, "meta", {})
+    ((_, _, census_at, _),) = rows(connection, "meta", {})
     found = rows(connection, "counts", {"tenant": tenant})
     return Counts(instant(census_at), [_count(row) for row in found])
 

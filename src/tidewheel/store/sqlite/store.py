@@ -14,16 +14,18 @@ import apsw
 
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
+from tidewheel.model.cap import QueueCap, check_cap
 from tidewheel.model.checks import check_name
 from tidewheel.model.dependency import Relative
 from tidewheel.model.duty import Agenda, Duty, check_duties
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit, check_limit
+from tidewheel.model.limit import Limit, LimitRule, by_hand, check_declared, check_limit, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.rate import Pace
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, check_age, rules_of
 from tidewheel.model.states import Cause
@@ -34,18 +36,18 @@ from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
 from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
+    capping,
     claiming,
     depending,
     duties,
-    flowing,
     joining,
     keeping,
+    limiting,
     log_lines,
     noting,
     searching,
     settling,
     steering,
-    submitting,
     working,
 )
 from tidewheel.store.sqlite.access import Access
@@ -126,7 +128,7 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access):
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
         check_ages(jobs, self._clock.now())
-        return await self._write(lambda session: submitting.submit(session, jobs)) if jobs else []
+        return await self._write(lambda session: capping.submit_capped(session, jobs)) if jobs else []
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
         del specs
@@ -227,19 +229,50 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access):
 
     # Flow
 
-    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
-        check_limit(key, most)
+    # Limits
+
+    async def set_limit(
+        self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
+    ) -> Limit:
+        check_limit(key, most, rate)
         check_name("tenant", tenant)
-        return await self._write(lambda session: flowing.set_limit(session, key, most, tenant))
+        return await self._write(lambda session: limiting.set_limit(session, key, most, rate, tenant))
 
     async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        await self._write(lambda session: flowing.remove_limit(session, key, tenant))
+        await self._write(lambda session: limiting.remove_limit(session, key, tenant))
 
     async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        return await self._read(lambda connection: flowing.limits(connection, tenant))
+        return await self._read(lambda connection: limiting.limits(connection, tenant, micros(self._clock.now())))
+
+    async def set_rule(self, rule: LimitRule) -> None:
+        check_rule(rule)
+        await self._write(lambda session: limiting.put_rules(session, [by_hand(rule)]))
+
+    async def declare_rules(self, rules: Sequence[LimitRule]) -> int:
+        declared = check_declared(rules)
+        return await self._write(lambda session: limiting.put_rules(session, declared))
+
+    async def remove_rule(self, name: str) -> None:
+        await self._write(lambda session: limiting.remove_rule(session, name))
+
+    async def rules(self) -> list[LimitRule]:
+        return await self._read(limiting.rules)
 
     async def repair_limits(self) -> int:
-        return await self._write(flowing.repair_limits)
+        return await self._write(limiting.repair_limits)
+
+    async def forget_unused_limits(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: limiting.forget_unused(session, limit))
+
+    async def set_cap(self, cap: QueueCap) -> None:
+        check_cap(cap)
+        await self._write(lambda session: capping.set_cap(session, cap))
+
+    async def remove_cap(self, queue: str, *, tenant: str = "default") -> None:
+        await self._write(lambda session: capping.remove_cap(session, queue, tenant))
+
+    async def caps(self, *, tenant: str | None = None) -> list[QueueCap]:
+        return await self._read(lambda connection: capping.caps(connection, tenant))
 
     # Search
 
@@ -270,7 +303,7 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access):
 
     # Upkeep
 
-    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
+    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty] | None:
         check_duties(names, ttl)
         return await self._write(lambda session: duties.share_duties(session, node, names, ttl))
 

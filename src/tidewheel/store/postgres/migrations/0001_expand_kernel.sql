@@ -290,13 +290,46 @@ CREATE TABLE tidewheel.gate (
     CHECK (num_nonnulls(kind, queue, tenant) > 0)
 ) WITH (fillfactor = 50);
 
+-- At most so many jobs of a tenant wait in a queue. Whoever brings some holds the lock of the row.
+CREATE TABLE tidewheel.queue_cap (
+    tenant   integer NOT NULL REFERENCES tidewheel.tenant,
+    queue    text NOT NULL,
+    most     integer NOT NULL CHECK (most > 0),
+    overflow text NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
+);
+
+-- What holds for the keys `name` and `name=value`; their rows in limit_key are made when they are first used.
+CREATE TABLE tidewheel.limit_rule (
+    name    text PRIMARY KEY,
+    most    integer CHECK (most > 0),
+    starts  integer CHECK (starts > 0),
+    seconds integer CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst   integer CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- Set by an operator: what tasks declare does not change it.
+    by_hand boolean NOT NULL,
+    CHECK (coalesce(most, starts) IS NOT NULL)
+);
+
+-- At most `most` run at once; `starts` in so many `seconds` may start, out of a bucket of `burst` tokens.
 CREATE TABLE tidewheel.limit_key (
-    tenant  integer NOT NULL REFERENCES tidewheel.tenant,
-    key     text NOT NULL,
-    most    integer NOT NULL CHECK (most > 0),
-    running integer NOT NULL DEFAULT 0 CHECK (running >= 0),
-    PRIMARY KEY (tenant, key)
+    tenant    integer NOT NULL REFERENCES tidewheel.tenant,
+    key       text NOT NULL,
+    rule      text,
+    most      integer CHECK (most > 0),
+    running   integer NOT NULL DEFAULT 0 CHECK (running >= 0),
+    starts    integer CHECK (starts > 0),
+    seconds   integer CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst     integer CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- How full the bucket was at `filled_at` (microseconds, as the other instants here); NULL for a new one, which is full.
+    tokens    float8,
+    filled_at bigint,
+    -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
+    look_at   bigint,
+    PRIMARY KEY (tenant, key),
+    CHECK (coalesce(most, starts) IS NOT NULL)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX limit_key_look ON tidewheel.limit_key (look_at) WHERE look_at IS NOT NULL;
 
 -- `next_fire_at` is the first occurrence that is not recorded; NULL if there is none, and while it is paused.
 CREATE TABLE tidewheel.schedule (

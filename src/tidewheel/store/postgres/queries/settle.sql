@@ -38,6 +38,43 @@ WITH outcome AS MATERIALIZED (
 )
 SELECT array_agg(id), array_agg(token) FROM kept
 
+-- name: finish_involved
+-- The same for runs that may have limit keys or children. Tells what these are, to be dealt with in this transaction.
+WITH outcome AS MATERIALIZED (
+    SELECT *
+      FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::text[])
+           AS outcome (id, token, result, result_location, started_at, usage)
+), mine AS MATERIALIZED (
+    SELECT job.at
+      FROM outcome
+     CROSS JOIN LATERAL (
+           SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = outcome.id AND job.token = outcome.token LIMIT 1
+           ) AS job
+), gone AS (
+    DELETE FROM tidewheel.job
+     WHERE job.ctid = ANY (ARRAY(SELECT at FROM mine))
+       AND job.state || '' = 'running' AND job.worker IS NOT DISTINCT FROM $1
+    RETURNING *
+), counted AS (
+    INSERT INTO tidewheel.tally (day, lane, state, jobs)
+    SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, lane, 'succeeded', count(*) FROM gone GROUP BY lane
+), kept AS (
+    INSERT INTO tidewheel.job_history (
+           id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
+           token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
+           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, usage)
+    SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
+           gone.start_by, coalesce(outcome.started_at, gone.started_at), tidewheel.now(), gone.cancel_at,
+           gone.token, gone.lane, gone.tenant, gone.priority, gone.failures, gone.losses, 'succeeded', gone.args,
+           gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key, gone.on_parent_failure,
+           gone.awaited, tidewheel.now(), 'returned', true, outcome.result::json, outcome.result_location, outcome.usage::json
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+)
+SELECT array_agg(id), array_agg(token), array_agg(tenant), array_agg(array_to_string(limit_keys, chr(31))),
+       array_agg(awaited)
+  FROM gone
+
 -- name: lock_runs
 -- Locks those of the named runs that are still this worker's, in the order of their ids.
 SELECT job.id, job.token, job.cancel_at IS NOT NULL AS cancelling, job.losses, job.tenant, job.limit_keys,

@@ -21,6 +21,7 @@ RETURNING id
 
 -- name: add_jobs
 -- A column that is empty for all rows is passed as NULL and padded.
+-- Adds nothing at all if one of the queues has a cap, unless its lock is held.
 -- run_at is never before now: a row behind the marks of the claimers would wait for the next sweep.
 INSERT INTO tidewheel.job (
        id, lane, tenant, priority, state, run_at, due_at, start_by, args, labels, options, limit_keys,
@@ -37,6 +38,9 @@ SELECT spec.id, spec.lane, spec.tenant, spec.priority, CASE WHEN spec.waits > 0 
               AS spec (id, lane, tenant, priority, args, labels, options, run_at, delay, start_by, limit_keys,
                        idempotency_key, unique_key, schedule_id, waits, on_parent_failure)
        ) AS spec
+ WHERE $17::boolean OR NOT EXISTS (
+       SELECT FROM tidewheel.queue_cap AS cap
+         JOIN tidewheel.lane ON lane.tenant = cap.tenant AND lane.queue = cap.queue AND lane.id = ANY ($2::integer[]))
 ON CONFLICT (tenant, unique_key) WHERE unique_key IS NOT NULL DO NOTHING
 RETURNING id
 

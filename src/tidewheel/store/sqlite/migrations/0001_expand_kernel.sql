@@ -252,13 +252,46 @@ CREATE TABLE gate (
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE limit_key (
-    tenant  INTEGER NOT NULL REFERENCES tenant,
-    key     TEXT NOT NULL,
-    most    INTEGER NOT NULL CHECK (most > 0),
-    running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
-    PRIMARY KEY (tenant, key)
+-- At most so many jobs of a tenant wait in a queue.
+CREATE TABLE queue_cap (
+    tenant   INTEGER NOT NULL REFERENCES tenant,
+    queue    TEXT NOT NULL,
+    most     INTEGER NOT NULL CHECK (most > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
 ) STRICT, WITHOUT ROWID;
+
+-- What holds for the keys `name` and `name=value`; their rows in limit_key are made when they are first used.
+CREATE TABLE limit_rule (
+    name    TEXT NOT NULL PRIMARY KEY,
+    most    INTEGER CHECK (most > 0),
+    starts  INTEGER CHECK (starts > 0),
+    seconds INTEGER CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst   INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- Set by an operator: what tasks declare does not change it.
+    by_hand INTEGER NOT NULL CHECK (by_hand IN (0, 1)),
+    CHECK (coalesce(most, starts) IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+
+-- At most `most` run at once; `starts` in so many `seconds` may start, out of a bucket of `burst` tokens.
+CREATE TABLE limit_key (
+    tenant    INTEGER NOT NULL REFERENCES tenant,
+    key       TEXT NOT NULL,
+    rule      TEXT,
+    most      INTEGER CHECK (most > 0),
+    running   INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
+    starts    INTEGER CHECK (starts > 0),
+    seconds   INTEGER CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst     INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- How full the bucket was at `filled_at`; NULL for a new one, which is full.
+    tokens    REAL,
+    filled_at INTEGER,
+    -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
+    look_at   INTEGER,
+    PRIMARY KEY (tenant, key),
+    CHECK (coalesce(most, starts) IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX limit_key_look ON limit_key (look_at) WHERE look_at IS NOT NULL;
 
 -- `next_fire_at` is the first occurrence that is not recorded; NULL if there is none, and while it is paused.
 CREATE TABLE schedule (

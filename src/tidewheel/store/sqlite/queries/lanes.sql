@@ -1,5 +1,5 @@
 -- name: meta
-SELECT epoch, lanes, census_at FROM meta
+SELECT epoch, lanes, census_at, (SELECT min(look_at) FROM limit_key WHERE look_at IS NOT NULL) FROM meta
 
 -- name: lanes_changed
 UPDATE meta SET lanes = lanes + 1
