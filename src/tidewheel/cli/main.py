@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import store, submit, up, worker
+from tidewheel.cli import server, store, submit, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
 )
 app.add_typer(store.app, name="store")
 app.command("up")(up.up)
+app.command("server")(server.server)
 app.command("worker")(worker.worker)
 app.command("submit")(submit.submit)
 

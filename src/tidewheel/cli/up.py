@@ -1,17 +1,28 @@
 """`tide up`: everything that is needed on one machine, in one command."""
 
+import msgspec
 import typer
 
 from tidewheel.cli.options import Blobs, Database
+from tidewheel.cli.server import Host, Port
 from tidewheel.cli.worker import App, Slots, plan_of, run_worker
+from tidewheel.server.serving import DEFAULT_PORT, Address, Reservation
 from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
 
 DRAIN = 10.0
 """Seconds that running jobs get to end by themselves after Ctrl-C."""
 
 
-def up(*, database: Database = DEFAULT_URL, app: App = None, blobs: Blobs = None, slots: Slots = None) -> None:
-    """Start Tidewheel: bring the database up to date, run its jobs and keep it, until Ctrl-C.
+def up(
+    *,
+    database: Database = DEFAULT_URL,
+    app: App = None,
+    blobs: Blobs = None,
+    slots: Slots = None,
+    host: Host = "127.0.0.1",
+    port: Port = DEFAULT_PORT,
+) -> None:
+    """Start Tidewheel: bring the database up to date, answer HTTP requests, run jobs and keep all, until Ctrl-C.
 
     Runs commands (`tide submit -- echo hello`), HTTP calls and the tasks of an app; takes back the runs of workers that
     died, lets start deadlines expire, and removes finished jobs: successes after 7 days, others after 30.
@@ -21,4 +32,9 @@ def up(*, database: Database = DEFAULT_URL, app: App = None, blobs: Blobs = None
         await database_of(database).migrate()
         typer.echo(f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
 
-    run_worker(plan_of(database, app=app, blobs=blobs, slots=slots), DRAIN, migrate)
+    reserved = Reservation(Address(host, port))
+    try:
+        plan = plan_of(database, app=app, blobs=blobs, slots=slots)
+        run_worker(msgspec.structs.replace(plan, servers=1, listen=reserved.address), DRAIN, migrate)
+    finally:
+        reserved.close()

@@ -33,6 +33,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     environment: Mapping[str, str]
     longest_pause: timedelta
     reserve_after: timedelta
+    listen: tuple[str, int] | None = None
+    """The host and the port of a server."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
