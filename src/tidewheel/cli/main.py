@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import audit, dlq, keeper, key, store, submit, tenant, up, worker
+from tidewheel.cli import audit, dlq, keeper, key, server, store, submit, tenant, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.add_typer(keeper.app, name="keeper")
 app.add_typer(dlq.app, name="dlq")
 app.command("audit")(audit.audit)
 app.command("up")(up.up)
+app.command("server")(server.server)
 app.command("worker")(worker.worker)
 app.command("submit")(submit.submit)
 
