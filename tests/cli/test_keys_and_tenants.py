@@ -61,7 +61,7 @@ def test_a_key_is_revoked_by_its_prefix(tmp_path: Path) -> None:
         (("key", "revoke", "abcd2345"), "no key abcd2345"),
         (("key", "revoke", "x"), "key: must be named by its prefix"),
         (("tenant", "set", "a b"), "name: must consist of"),
-        (("tenant", "set", "ada", "--weight", "0"), "weight: must be between"),
+        (("tenant", "set", "ada", "--weight", "0"), "weight: must be more than 0"),
         (("tenant", "set", "ada", "--max-queued", "many"), "max_queued: must be a number or none"),
         (("tenant", "set", "ada", "--max-payload", "99999999"), "max_payload: must be between"),
     ],
