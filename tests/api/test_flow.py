@@ -36,7 +36,7 @@ async def test_a_limit_is_set_shown_and_removed_also_with_a_key_that_must_be_quo
     for key, path in (("smtp", "smtp"), ("a/b c?d", "a%2Fb%20c%3Fd"), ("größe", "gr%C3%B6%C3%9Fe")):
         assert (await api.client.put(f"/v1/limits/{path}", json={"most": 2})).json()["key"] == key
         changed = await api.client.put(f"/v1/limits/{path}", json={"most": 3})
-        assert changed.json() == {"key": key, "most": 3, "running": 0}
+        assert changed.json() == {"key": key, "most": 3, "running": 0, "rate": None}
         assert (await api.client.get("/v1/limits")).json() == {"limits": [changed.json()]}
         assert (await api.client.delete(f"/v1/limits/{path}")).status_code == 204
         problem(await api.client.delete(f"/v1/limits/{path}"), 404, "not-found")

@@ -137,4 +137,6 @@ def _gate(gate: Gate) -> GateDocument:
 
 
 def _limit(limit: Limit) -> LimitDocument:
-    return LimitDocument(key=limit.key, most=limit.most, running=limit.running, rate=limit.rate and str(limit.rate))
+    return LimitDocument(
+        key=limit.key, most=limit.most, running=limit.running, rate=None if limit.rate is None else str(limit.rate)
+    )
