@@ -21,7 +21,8 @@ from tidewheel.model.priority import Priority
 from tidewheel.store.base import ClaimRequest
 
 FLOOD: Final = LaneName("flood", "large")
-OTHER: Final = JobSpec(kind="other", tenant="small")
+OTHER: Final = JobSpec(kind="other", tenant="small", priority=Priority.HIGH)
+"""As urgent as the most urgent of the flood: shares are within a priority."""
 SLOTS: Final = 100
 """As many as a runner has by default."""
 WORK: Final = (0.05, 0.15)

@@ -3,7 +3,7 @@
 import msgspec
 import typer
 
-from tidewheel.cli.options import Blobs, Database
+from tidewheel.cli.options import Blobs, Database, SecretsFolder
 from tidewheel.cli.worker import App, KeepFor, MaxAge, Slots, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
@@ -18,6 +18,7 @@ def up(
     app: App = None,
     blobs: Blobs = None,
     slots: Slots = None,
+    secrets: SecretsFolder = None,
     keep: KeepFor = [],  # noqa: B006 - typer copies it
     max_age: MaxAge = "14d",
 ) -> None:
@@ -32,5 +33,5 @@ def up(
         await database_of(database).migrate()
         typer.echo(f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
 
-    plan = plan_of(database, app=app, blobs=blobs, slots=slots)
+    plan = plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets)
     run_worker(msgspec.structs.replace(plan, upkeep=parse_upkeep(keep, max_age)), DRAIN, migrate)

@@ -35,6 +35,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     longest_pause: timedelta
     reserve_after: timedelta
     upkeep: Upkeep
+    secrets: str | None = None
+    """The folder of secrets."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

@@ -41,6 +41,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What its keeper goes by."""
     environment: Mapping[str, str] = {}
     """What tasks in processes of their own see of this environment, besides what every program needs."""
+    secrets: str | None = None
+    """The folder of secrets, with one folder for each tenant."""
     offer: Offer = Offer()
     ttl: timedelta = DEFAULT_TTL
     grace: timedelta = timedelta(seconds=5)
@@ -107,6 +109,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         environment=plan.environment,
         longest_pause=plan.longest_pause,
         reserve_after=plan.reserve_after,
+        secrets=plan.secrets,
         upkeep=plan.upkeep,
     )
 
