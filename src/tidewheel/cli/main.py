@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import dlq, keeper, key, store, submit, tenant, up, worker
+from tidewheel.cli import dlq, keeper, key, server, store, submit, tenant, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app.add_typer(tenant.app, name="tenant")
 app.add_typer(keeper.app, name="keeper")
 app.add_typer(dlq.app, name="dlq")
 app.command("up")(up.up)
+app.command("server")(server.server)
 app.command("worker")(worker.worker)
 app.command("submit")(submit.submit)
 

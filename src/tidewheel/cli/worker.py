@@ -29,7 +29,10 @@ from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
 
 MODULES: Final = Modules(
-    runner="tidewheel.cli.children.runner", host="tidewheel.cli.children.host", keeper="tidewheel.cli.children.keeper"
+    runner="tidewheel.cli.children.runner",
+    host="tidewheel.cli.children.host",
+    keeper="tidewheel.cli.children.keeper",
+    server="tidewheel.cli.children.server",
 )
 
 App = Annotated[str | None, typer.Option(help="The app whose tasks to run, as package.module:attribute.")]
@@ -156,7 +159,7 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
         if not supervising:
             working.cancel()
         elif (seconds := next(steps, None)) is not None:
-            typer.echo(f"takes no more jobs; those that run have {seconds:g} s to end")
+            typer.echo(f"takes no more; what is under way has {seconds:g} s to end")
             supervising[0].drain(seconds)
         else:
             supervising[0].kill()
@@ -182,7 +185,8 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
             await declare(store, plan.app, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
         supervising.append(supervisor)
-        typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
+        if plan.inline or plan.slots:
+            typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
         await supervisor.run()
     finally:
         await store.close()

@@ -37,6 +37,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     upkeep: Upkeep
     secrets: str | None = None
     """The folder of secrets."""
+    listen: tuple[str, int] | None = None
+    """The host and the port of a server."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
