@@ -86,7 +86,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, url:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_keeps_the_database_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
-        [TIDE, "up", "--database", "sqlite:///up.db"],
+        [TIDE, "up", "--database", "sqlite:///up.db", "--port", "0"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -123,7 +123,7 @@ def test_up_can_be_stopped_while_it_waits_for_a_server_that_does_not_answer(tmp_
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"postgresql://u@127.0.0.1:{deaf.getsockname()[1]}/x"
         with subprocess.Popen(
-            [TIDE, "up", "--database", url], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+            [TIDE, "up", "--database", url, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
         ) as process:
             connection, _ = deaf.accept()
             process.send_signal(signal.SIGINT)
@@ -139,3 +139,14 @@ def test_a_chore_is_done_once_by_its_name(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "expiry: 0\n")
     unknown = tide(tmp_path, "keeper", "run-once", "dusting")
     assert (unknown.returncode, unknown.stderr) == (1, "tide: no chore dusting\n")
+
+
+@pytest.mark.parametrize("command", ["up", "worker"])
+def test_ages_that_make_no_sense_are_refused_before_anything_runs(tmp_path: Path, command: str) -> None:
+    wrong = tide(tmp_path, command, "--keep", "dead=soon")
+    assert (wrong.returncode, wrong.stderr.startswith("tide: keep: ")) == (1, True)
+    wrong = tide(tmp_path, command, TIDE_KEEP="dead=90d asleep=3d")
+    assert (wrong.returncode, "asleep=3d" in wrong.stderr) == (1, True)
+    wrong = tide(tmp_path, command, TIDE_MAX_AGE="never")
+    assert (wrong.returncode, wrong.stderr.startswith("tide: max_age: ")) == (1, True)
+    assert list(tmp_path.iterdir()) == []

@@ -25,6 +25,7 @@ from tests.contract.backends import Backend
 from tests.contract.reference import Reference
 from tests.contract.steps import everything
 from tidewheel.errors import Conflict, LeaseLost
+from tidewheel.model.dead_letter import DeadFilter
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Job, JobSpec, Run
 from tidewheel.model.outcome import REPORTABLE, Outcome, Verdict
@@ -154,6 +155,10 @@ class StoreMachine(RuleBasedStateMachine):
         redriven = self.do(self.stores[which].redrive([job_id]))
         assert redriven == ([job_id] if self.reference.redrive(job_id) else [])
         self.seen["redriven"] += len(redriven)
+        dead = sorted(other for other, job in self.reference.jobs.items() if job.state is State.DEAD)
+        if pick % 3 == 0:
+            piece = self.do(self.stores[which].redrive_dead(DeadFilter()))
+            assert piece.jobs == [other for other in dead if self.reference.redrive(other)]
 
     # Workers and runs
 

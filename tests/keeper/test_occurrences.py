@@ -80,10 +80,21 @@ async def test_it_sleeps_until_the_next_decision(store: Store, clock: FakeClock)
     await clock.advance(0.75 * SECOND)
     assert keeper.pause == 0.0
     assert await keeper.run_once() == 1
-    assert keeper.pause == 0.1, "what is due soon after is decided together"
-    await clock.advance(0.1 * SECOND)
+    assert keeper.pause == 0.2, "what is due soon after is decided together"
+    await clock.advance(0.2 * SECOND)
     assert await keeper.run_once() == 0
-    assert round(keeper.pause, 3) == 29.9, "when the next is half a minute away"
+    assert round(keeper.pause, 3) == 29.8, "when the next is half a minute away"
+
+
+async def test_more_schedules_than_one_look_finds_are_recorded_at_once(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidewheel.keeper.occurrences.BATCH", 2)
+    for number in range(60):
+        await store.create_schedule(a_schedule(f"s{number}"))
+    await clock.advance(31 * SECOND)
+
+    assert await All(store, clock).run_once() == 60
 
 
 async def test_the_agenda_tells_of_what_others_have_made(store: Store, clock: FakeClock) -> None:

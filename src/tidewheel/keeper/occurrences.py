@@ -27,7 +27,9 @@ MOST_PIECES: Final = 20
 ANYWAY: Final = timedelta(minutes=1)
 """How often to look though neither the agenda nor the last look says that there is anything to do."""
 
-DECIDE_EVERY: Final = 0.1
+RECORD_EVERY: Final = 1.0
+"""Seconds between two looks for what to write ahead, at the least, unless there is more to do: there is time enough."""
+DECIDE_EVERY: Final = 0.2
 """Seconds between two decisions, at the least: what becomes due in between is decided together."""
 
 _log = logging.getLogger(__name__)
@@ -94,7 +96,10 @@ class Occurrences:
 
     def _next(self, ahead: Ahead, plans: Sequence[Plan], looked_at: float) -> float | None:
         """Return when, on the own clock, there will be something to do, if anything."""
+        if len(ahead.schedules) == BATCH or any(_is_behind(planned, ahead.now) for planned in plans):
+            return looked_at
         fires = [ahead.next_fire_at, *(planned.next_fire_at for planned in plans)]
+        writes = [(at - self._near - ahead.now).total_seconds() for at in fires if at is not None]
         decisions = [
             ahead.next_decision,
             *(
@@ -103,13 +108,10 @@ class Occurrences:
                 if each.occurrences and each.schedule.most_alive is not None
             ),
         ]
+        waits = [(at - ahead.now).total_seconds() for at in decisions if at is not None]
         instants = [
-            *(looked_at + (at - self._near - ahead.now).total_seconds() for at in fires if at is not None),
-            *(
-                max(looked_at + (at - ahead.now).total_seconds(), self._decided_at + DECIDE_EVERY)
-                for at in decisions
-                if at is not None
-            ),
+            *(looked_at + max(wait, RECORD_EVERY) for wait in writes),
+            *(max(looked_at + wait, self._decided_at + DECIDE_EVERY) for wait in waits),
         ]
         return min(instants, default=None)
 
@@ -132,6 +134,11 @@ def retirement_of(store: OccurrenceStore) -> Callable[[], Awaitable[int]]:
         return gone
 
     return retire
+
+
+def _is_behind(planned: Plan, now: datetime) -> bool:
+    """Tell whether there is more to record for a schedule than one plan holds."""
+    return planned.next_fire_at is not None and planned.next_fire_at <= now
 
 
 def _pieces(plans: Sequence[Plan]) -> list[list[Plan]]:

@@ -22,8 +22,10 @@ CHEAP_SWEEP: Final = 0.01
 
 Pair = tuple[int, int]
 """(lane, priority)."""
-Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, str | None]
-"""Queues, kinds, labels, and the least priority: who leaves some priorities out has marks and turns apart."""
+Scope = tuple[
+    tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, str | None, str | None
+]
+"""Queues, kinds, labels, least priority, needs, tenant: who leaves some priorities out has marks and turns apart."""
 
 
 class Mark(NamedTuple):
