@@ -10,7 +10,7 @@ from tests.builders import HOUR, MINUTE, SECOND, a_job, a_worker
 from tests.contract.backends import Backend
 from tests.contract.steps import submit
 from tidewheel.errors import Invalid
-from tidewheel.model.duty import Agenda
+from tidewheel.model.duty import MOST_NODES, Agenda, Duty
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
@@ -21,12 +21,18 @@ PARTS = [f"sort/{number}" for number in range(8)]
 
 async def share(store: Store, node: UUID, *names: str, ttl: timedelta = 5 * SECOND) -> dict[str, int]:
     """Return the names of the duties that are a node's, with their epochs."""
-    return {duty.name: duty.epoch for duty in await store.share_duties(node, names or ["reaper"], ttl)}
+    return {duty.name: duty.epoch for duty in await duties(store, node, *names, ttl=ttl)}
+
+
+async def duties(store: Store, node: UUID, *names: str, ttl: timedelta = 5 * SECOND) -> list[Duty]:
+    held = await store.share_duties(node, names or ["reaper"], ttl)
+    assert held is not None
+    return held
 
 
 async def test_a_duty_is_held_by_one_at_a_time(backend: Backend, store: Store) -> None:
     first, second = uuid4(), uuid4()
-    (taken,) = await store.share_duties(first, ["reaper"], 5 * SECOND)
+    (taken,) = await duties(store, first)
     assert (taken.name, taken.holder, taken.until) == ("reaper", first, backend.clock.now() + 5 * SECOND)
     assert await share(await backend.open(), second) == {}
     assert await share(store, first) == {"reaper": taken.epoch}
@@ -34,10 +40,10 @@ async def test_a_duty_is_held_by_one_at_a_time(backend: Backend, store: Store) -
 
 async def test_a_duty_is_renewed_by_its_holder(backend: Backend, store: Store) -> None:
     holder = uuid4()
-    (taken,) = await store.share_duties(holder, ["reaper"], 5 * SECOND)
+    (taken,) = await duties(store, holder)
     for _ in range(3):
         await backend.clock.advance(4 * SECOND)
-        (renewed,) = await store.share_duties(holder, ["reaper"], 5 * SECOND)
+        (renewed,) = await duties(store, holder)
         assert (renewed.epoch, renewed.until) == (taken.epoch, backend.clock.now() + 5 * SECOND)
     assert await share(store, uuid4()) == {}
 
@@ -114,6 +120,20 @@ async def test_of_many_nodes_that_ask_at_once_each_duty_has_one_holder(backend: 
         assert len(names) == len(set(names))
     assert sorted(names) == PARTS
     assert {len(mine) for mine in held} == {2}
+
+
+async def test_of_very_many_nodes_some_stand_by_until_they_are_needed(backend: Backend, store: Store) -> None:
+    nodes = [uuid4() for _ in range(MOST_NODES + 2)]
+    for node in nodes[:MOST_NODES]:
+        await share(store, node, *PARTS, ttl=MINUTE)
+    assert await store.share_duties(nodes[-1], PARTS, MINUTE) is None
+    assert await backend.count("keeper") == MOST_NODES
+    assert await share(store, nodes[0], *PARTS, ttl=MINUTE), "who is there stays"
+    await store.leave_duties(nodes[0])
+    assert await store.share_duties(nodes[-1], PARTS, MINUTE) is not None
+    assert await store.share_duties(nodes[-2], PARTS, MINUTE) is None
+    await backend.clock.advance(2 * MINUTE)
+    assert sorted(await share(store, nodes[-2], *PARTS)) == PARTS
 
 
 async def test_nodes_that_are_gone_for_a_day_are_forgotten(backend: Backend, store: Store) -> None:

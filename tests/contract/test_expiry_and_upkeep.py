@@ -1,5 +1,6 @@
 """The chores of the keeper: each does a bounded piece, says how much, and may be done twice without harm."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -221,3 +222,13 @@ async def test_a_state_may_be_kept_for_less_time_than_the_others(
     assert [job.id for job in await everything(store)] == [dead.job_id]
     await store.take_census()
     assert await _counted(store) == {("default", "echo", State.DEAD, None): 1}
+
+
+async def test_two_who_count_at_once_count_nothing_twice(backend: Backend, store: Store, worker: Worker) -> None:
+    other = await backend.open()
+    for number in range(5):
+        await store.submit(some_jobs(10, f"kind-{number}", delay=HOUR))
+        await finish(store, worker, [await start(store, worker, kind="done")])
+        await asyncio.gather(*(one.take_census() for one in (store, other) * 3))
+        counted = {key[1]: jobs for key, jobs in (await _counted(store)).items()}
+        assert counted == {**{f"kind-{n}": 10 for n in range(number + 1)}, "done": number + 1}

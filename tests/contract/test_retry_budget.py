@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.builders import HOUR, MINUTE, SECOND, a_worker, outcome_of, some_jobs
+from tests.builders import HOUR, MINUTE, SECOND, a_job, a_worker, outcome_of, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, state_of, submit
 from tidewheel.model.gate import GateMode, GateSpec
@@ -166,3 +166,35 @@ async def test_a_retry_waits_for_its_delay(backend: Backend, store: Store, worke
     assert await claim(store, worker) == []
     await backend.clock.advance(HOUR / 2)
     assert len(await claim(store, worker)) == 1
+
+
+async def fail_kinds(store: Store, worker: Worker, kinds: list[str], queue: str = "default", **fields: object) -> None:
+    """Let one job of each kind be due again after a failure."""
+    await store.submit([a_job(kind, queue=queue, **fields) for kind in kinds])
+    runs = await claim(store, worker, len(kinds), queues=(queue,))
+    await store.settle(worker.id, [outcome_of(run, Cause.FAILED) for run in runs])
+
+
+async def test_retries_of_many_urgent_lanes_do_not_hide_first_attempts(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await fail_kinds(store, worker, [f"calls-{number}" for number in range(40)], priority=0)
+    await backend.clock.advance(SECOND)
+    await store.submit(some_jobs(50, "fresh", priority=2))
+    await backend.clock.advance(SECOND)
+    taken: Counter[str] = Counter()
+    for _ in range(6):
+        taken += await kinds_of(store, worker, 5)
+    assert taken["fresh"] >= 24
+
+
+async def test_retries_that_must_wait_do_not_hide_those_of_another_queue(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await fail_kinds(store, worker, [f"calls-{number}" for number in range(20)])
+    await backend.clock.advance(SECOND)
+    await fail_kinds(store, worker, ["free"], queue="other")
+    await backend.clock.advance(SECOND)
+    await store.submit(some_jobs(50, "fresh"))
+    await backend.clock.advance(SECOND)
+    assert (await kinds_of(store, worker, 3, queues=("default", "other")))["free"] == 1

@@ -214,6 +214,17 @@ async def test_a_trigger_makes_a_job_at_once_and_changes_no_plan(store: Store, b
     assert (await store.trigger_schedule(made.id)).fire_at == START + SECOND
 
 
+async def test_a_change_leaves_what_was_triggered_by_hand(store: Store) -> None:
+    made = await store.create_schedule(a_schedule())
+    manual = [await store.trigger_schedule(made.id) for _ in range(3)]
+    assert manual[2].fire_at > START, "each has an instant of its own, though time stands still"
+
+    await store.change_schedule(made.id, a_schedule(rule=Interval(HOUR)), version=1)
+
+    assert await store.occurrences(made.id) == manual[::-1]
+    assert {job.state for job in (await store.find(JobFilter())).jobs} == {State.QUEUED}
+
+
 async def test_jobs_say_which_schedule_made_them_and_how_it_recurs(store: Store) -> None:
     made = await store.create_schedule(a_schedule(timeout=timedelta(seconds=5), retry=RetryPolicy(max_attempts=9)))
     occurrence = await store.trigger_schedule(made.id)

@@ -273,6 +273,16 @@ async def test_a_job_knows_how_many_go_before_it(backend: Backend, store: Store)
     assert reason.sentence == "6 jobs of its tenant in queue default go first."
 
 
+@pytest.mark.usefixtures("worker")
+async def test_of_very_many_not_all_are_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over all lanes together, so that the answer comes as soon with a thousand of them."""
+    for module in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"tidewheel.store.{module}.explaining.COUNTED", 7)
+    for number in range(4):
+        await store.submit(some_jobs(5, f"k{number}"))
+    assert (await store.explain(await submit(store))).ahead == 7
+
+
 async def test_who_is_served_by_others_does_not_stand_before_it(store: Store) -> None:
     await store.register(a_worker(kinds=("mail",)))
     await store.register(a_worker(kinds=("report",)))

@@ -74,10 +74,27 @@ async def test_it_sleeps_until_the_next_decision(store: Store, clock: FakeClock)
     await clock.advance(59.25 * SECOND)
     await keeper.run_once()
     assert keeper.pause == 0.75
+    again = All(store, clock)
+    await again.run_once()
+    assert again.pause == 0.75, "also one that took over and had nothing to record"
     await clock.advance(0.75 * SECOND)
     assert keeper.pause == 0.0
     assert await keeper.run_once() == 1
-    assert keeper.pause == 30.0, "when the next is half a minute away"
+    assert keeper.pause == 0.2, "what is due soon after is decided together"
+    await clock.advance(0.2 * SECOND)
+    assert await keeper.run_once() == 0
+    assert round(keeper.pause, 3) == 29.8, "when the next is half a minute away"
+
+
+async def test_more_schedules_than_one_look_finds_are_recorded_at_once(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidewheel.keeper.occurrences.BATCH", 2)
+    for number in range(60):
+        await store.create_schedule(a_schedule(f"s{number}"))
+    await clock.advance(31 * SECOND)
+
+    assert await All(store, clock).run_once() == 60
 
 
 async def test_the_agenda_tells_of_what_others_have_made(store: Store, clock: FakeClock) -> None:
@@ -85,11 +102,13 @@ async def test_the_agenda_tells_of_what_others_have_made(store: Store, clock: Fa
     assert await keeper.wanted(store) is None
 
     await store.create_schedule(a_schedule(rule=Interval(MINUTE)))
-    assert await keeper.wanted(store) == 30.0
+    assert await keeper.wanted(store) is None, "it is half a minute too early"
     await clock.advance(31 * SECOND)
-    assert await keeper.wanted(store) == -1.0
+    assert await keeper.wanted(store) == 0.0
     await keeper.run_once()
-    assert await keeper.wanted(store) == 29.0, "its overlap is to be decided when it is due"
+    assert await keeper.wanted(store) is None
+    await clock.advance(29 * SECOND)
+    assert await keeper.wanted(store) == 0.0, "its overlap is to be decided"
 
 
 async def test_a_running_keeper_decides_at_the_very_instant(store: Store, clock: FakeClock) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import keeper, store, submit, up, worker
+from tidewheel.cli import dlq, keeper, store, submit, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
 )
 app.add_typer(store.app, name="store")
 app.add_typer(keeper.app, name="keeper")
+app.add_typer(dlq.app, name="dlq")
 app.command("up")(up.up)
 app.command("worker")(worker.worker)
 app.command("submit")(submit.submit)

@@ -18,7 +18,9 @@ LEASE: Final = timedelta(seconds=3.3)
 """How long a node that has fallen silent keeps its duties."""
 BEAT: Final = timedelta(seconds=1.5)
 """How often a node says that it is there and hears what its duties are: the next one is found within 5 s of a death."""
-LOOK: Final = timedelta(seconds=0.9)
+STAND_BY: Final = timedelta(seconds=10)
+"""How often a node asks that is not needed, for there are enough others."""
+LOOK: Final = timedelta(seconds=0.95)
 """How often a node looks what is wanted."""
 LEAST_PAUSE: Final = 0.01
 """So that a chore which is always wanted lets others have their turn."""
@@ -38,6 +40,7 @@ class Keeper:
         self._random = random.Random(node.int)  # noqa: S311 - spreads the nodes, guards nothing
         self._held: frozenset[str] = frozenset()
         self._held_until = float("-inf")
+        self._stands_by = False
         self._calls = {chore.name: asyncio.Event() for chore in chores}
 
     async def run(self) -> None:
@@ -55,8 +58,9 @@ class Keeper:
         """Say that this node is there, and hear which duties are its own; those that are new are done at once."""
         now = self._clock.monotonic()
         duties = await self._store.share_duties(self._node, [chore.name for chore in self._chores], LEASE)
+        self._stands_by = duties is None
         before = self._held if now < self._held_until else frozenset[str]()
-        self._held = frozenset(duty.name for duty in duties)
+        self._held = frozenset(duty.name for duty in duties or ())
         self._held_until = now + LEASE.total_seconds()
         for name in self._held - before:
             self._calls[name].set()
@@ -64,7 +68,7 @@ class Keeper:
     async def look(self) -> float:
         """Call the chores that are wanted, if they are ours, and return in how many seconds to look again."""
         waiting = [(chore, chore.wanted) for chore in self._chores if chore.wanted is not None and self._holds(chore)]
-        pause = LOOK.total_seconds() * self._random.uniform(0.95, 1.0)
+        pause = LOOK.total_seconds() * self._random.uniform(0.97, 1.0)
         if waiting:
             agenda = await self._store.agenda()
             for chore, wanted in waiting:
@@ -97,7 +101,8 @@ class Keeper:
                 _log.warning("the duties could not be shared out: %s", error)
             except Exception:  # noqa: BLE001 - a bug here must not end the chores for ever
                 _log.exception("the duties could not be shared out, which will be tried again")
-            await self._clock.sleep(BEAT.total_seconds() * self._random.uniform(0.95, 1.0))
+            longest, least = (STAND_BY, 0.5) if self._stands_by else (BEAT, 0.97)
+            await self._clock.sleep(longest.total_seconds() * self._random.uniform(least, 1.0))
 
     async def _look_again_and_again(self) -> None:
         while True:

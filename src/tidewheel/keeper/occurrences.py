@@ -27,6 +27,11 @@ MOST_PIECES: Final = 20
 ANYWAY: Final = timedelta(minutes=1)
 """How often to look though neither the agenda nor the last look says that there is anything to do."""
 
+RECORD_EVERY: Final = 1.0
+"""Seconds between two looks for what to write ahead, at the least, unless there is more to do: there is time enough."""
+DECIDE_EVERY: Final = 0.2
+"""Seconds between two decisions, at the least: what becomes due in between is decided together."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -43,6 +48,7 @@ class Occurrences:
         self._near = ahead / 2
         self._fault = fault
         self._wake_at: float | None = None
+        self._decided_at = float("-inf")
         self._unreadable: dict[UUID, int] = {}
 
     def pause(self) -> timedelta | None:
@@ -50,10 +56,13 @@ class Occurrences:
         return None if self._wake_at is None else timedelta(seconds=max(0.0, self._wake_at - self._clock.monotonic()))
 
     def wanted(self, agenda: Agenda) -> timedelta | None:
-        """Return how long it is until something is to be done, as the agenda says: others make and change schedules."""
+        """Return zero if there is something to do, as the agenda says: others make and change schedules.
+
+        What is to come is no reason to look at the agenda: of that the duty itself knows by its last look.
+        """
         fire, decision = agenda.next_fires[self._shard], agenda.next_decisions[self._shard]
-        instants = [*([] if fire is None else [fire - self._near]), *([] if decision is None else [decision])]
-        return min(instants) - agenda.now if instants else None
+        near = fire is not None and fire - self._near <= agenda.now
+        return timedelta(0) if near or (decision is not None and decision <= agenda.now) else None
 
     async def run_once(self) -> int:
         """Do what is to be done now, in bounded pieces; return how many occurrences were recorded or decided."""
@@ -63,14 +72,14 @@ class Occurrences:
             ahead = await self._store.look_ahead(self._shard, self._near, limit=BATCH)
             self._fault("looked")
             if ahead.next_decision is not None and ahead.next_decision <= ahead.now:
+                self._decided_at = looked_at
                 done += await self._store.decide_overlaps(self._shard)
                 self._fault("decided")
             plans = [planned for each in ahead.schedules if (planned := self._plan(each, ahead.now)) is not None]
             for piece in _pieces(plans):
                 done += await self._store.record_occurrences(piece)
                 self._fault("recorded")
-            wait = self._next(ahead, plans)
-            self._wake_at = None if wait is None else looked_at + wait
+            self._wake_at = self._next(ahead, plans, looked_at)
             if self.pause() != timedelta(0):
                 break
         return done
@@ -85,19 +94,26 @@ class Occurrences:
                 _log.error("schedule %r (%s) cannot be planned: %s", schedule.name, schedule.id, error)
             return None
 
-    def _next(self, ahead: Ahead, plans: Sequence[Plan]) -> float | None:
-        """Return in how many seconds from the look there will be something to do, if anything."""
-        instants: list[datetime] = []
-        if ahead.next_fire_at is not None:
-            instants.append(ahead.next_fire_at - self._near)
-        if ahead.next_decision is not None:
-            instants.append(ahead.next_decision)
-        for planned in plans:
-            if planned.next_fire_at is not None:
-                instants.append(planned.next_fire_at - self._near)
-            if planned.occurrences and planned.schedule.most_alive is not None:
-                instants.append(planned.occurrences[0].fire_at)
-        return (min(instants) - ahead.now).total_seconds() if instants else None
+    def _next(self, ahead: Ahead, plans: Sequence[Plan], looked_at: float) -> float | None:
+        """Return when, on the own clock, there will be something to do, if anything."""
+        if len(ahead.schedules) == BATCH or any(_is_behind(planned, ahead.now) for planned in plans):
+            return looked_at
+        fires = [ahead.next_fire_at, *(planned.next_fire_at for planned in plans)]
+        writes = [(at - self._near - ahead.now).total_seconds() for at in fires if at is not None]
+        decisions = [
+            ahead.next_decision,
+            *(
+                each.occurrences[0].fire_at
+                for each in plans
+                if each.occurrences and each.schedule.most_alive is not None
+            ),
+        ]
+        waits = [(at - ahead.now).total_seconds() for at in decisions if at is not None]
+        instants = [
+            *(looked_at + max(wait, RECORD_EVERY) for wait in writes),
+            *(max(looked_at + wait, self._decided_at + DECIDE_EVERY) for wait in waits),
+        ]
+        return min(instants, default=None)
 
 
 def duties_of(store: OccurrenceStore, clock: Clock) -> list[tuple[str, Occurrences]]:
@@ -118,6 +134,11 @@ def retirement_of(store: OccurrenceStore) -> Callable[[], Awaitable[int]]:
         return gone
 
     return retire
+
+
+def _is_behind(planned: Plan, now: datetime) -> bool:
+    """Tell whether there is more to record for a schedule than one plan holds."""
+    return planned.next_fire_at is not None and planned.next_fire_at <= now
 
 
 def _pieces(plans: Sequence[Plan]) -> list[list[Plan]]:

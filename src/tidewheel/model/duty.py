@@ -12,6 +12,8 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_name
 
 MAX_TTL: Final = timedelta(hours=1)
+MOST_NODES: Final = 16
+"""How many nodes share the duties. There are not many more duties, and each node hears of all others at each beat."""
 
 
 class Duty(msgspec.Struct, frozen=True):

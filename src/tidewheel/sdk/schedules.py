@@ -63,13 +63,15 @@ class Schedules:
         With `version` only if it is still at that one; a `Schedule` carries its own.
         """
         known = which if isinstance(which, Schedule) else await self.aget(which)
-        spec = changed(
-            known.definition, None if call is None else _job_of(call, options.get("name", known.name)), options
-        )
+        job = None if call is None else _job_of(call, options.get("name", known.name))
+        spec = changed(known.definition, job, options)
         expected = known.version if version is None else version
-        return await self._desk.use(
-            lambda store: store.change_schedule(known.id, spec, version=expected, tenant=self._desk.tenant)
-        )
+
+        async def change(store: Store) -> Schedule:
+            await self._desk.declare_limits(store, [] if job is None else [job.kind])
+            return await store.change_schedule(known.id, spec, version=expected, tenant=self._desk.tenant)
+
+        return await self._desk.use(change)
 
     async def apause(self, which: Which) -> Schedule:
         """Let a schedule fire no more, until it is resumed."""

@@ -14,12 +14,14 @@ from tidewheel.model.duty import Agenda, Duty
 class DutyStore(Protocol):
     """For keepers: duties that the nodes share."""
 
-    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
+    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty] | None:
         """Say that a node is there for as long as `ttl` and ready for these duties; return those that are its now.
 
         A duty has one holder, for as long as that is there: who has died or fallen silent loses all duties with its
         lease. Who asks gives up what is due to others, and gets what is due to it and free; what is due to whom tells
         `model.duty.share`. A duty that passes from one to another is with nobody in between until the other asks.
+
+        None if there are `MOST_NODES` others already: it is not among them then, and may ask again later.
         """
         ...
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from tidewheel.model.duty import Agenda, Duty, check_duties, share
+from tidewheel.model.duty import MOST_NODES, Agenda, Duty, check_duties, share
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.scheduling import SHARDS
@@ -14,7 +14,7 @@ from tidewheel.store.scheduling import SHARDS
 class Duties(Part):
     """See `store.keeping.DutyStore`."""
 
-    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
+    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty] | None:
         check_duties(names, ttl)
         return await self._db.write(lambda connection: _share(connection, node, sorted(set(names)), ttl))
 
@@ -27,9 +27,11 @@ class Duties(Part):
         return Agenda(**row, next_fires=fires, next_decisions=decisions)
 
 
-async def _share(connection: Connection, node: UUID, names: list[str], ttl: timedelta) -> list[Duty]:
+async def _share(connection: Connection, node: UUID, names: list[str], ttl: timedelta) -> list[Duty] | None:
     """Most often one statement: the second is for what changes hands."""
-    rows: list[Any] = await connection.fetch(SQL["be_there"], node, names, ttl)
+    rows: list[Any] = await connection.fetch(SQL["be_there"], node, names, ttl, MOST_NODES)
+    if not any(row["node"] == node and row["name"] is None for row in rows):
+        return None
     offers = {row["node"]: row["duties"] for row in rows if row["name"] is None} | {node: names}
     duties = [row for row in rows if row["name"] is not None and row["node"] in offers]
     due = share({row["name"]: row["node"] for row in duties}, offers)

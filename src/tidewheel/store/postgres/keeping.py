@@ -45,11 +45,7 @@ class Keeping(Part):
         return await self._after_ending(drop)
 
     async def take_census(self) -> None:
-        async def count(connection: Connection) -> None:
-            await _fold_tally(connection)
-            await connection.execute(SQL["take_census"])
-
-        await self._db.transaction(count)
+        await self._db.write(partial(_execute, SQL["take_census"]))
 
     async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
         check_age("max_age", max_age)
@@ -71,7 +67,7 @@ class Keeping(Part):
     ) -> int:
         rules = rules_of(keep, kinds)
         gone = await self._drop_days("log", logs)
-        await self._db.transaction(_fold_tally)
+        await self._db.write(partial(_execute, SQL["fold_tally"]))
         for parent, states in _PARTITIONS.items():
             age = longest(rules, states)
             if age is not None:
@@ -170,11 +166,6 @@ async def _fetchval(query: LiteralString, values: tuple[Any, ...], connection: C
 
 async def _forget_edges(children: list[UUID], connection: Connection) -> None:
     await connection.execute(SQL["retire_edges"], children)
-
-
-async def _fold_tally(connection: Connection) -> None:
-    await connection.execute(SQL["lock_census"])
-    await connection.execute(SQL["fold_tally"])
 
 
 async def _detach(connection: Connection, parent: str, part: str, *, pending: bool) -> bool:

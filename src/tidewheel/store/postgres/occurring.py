@@ -105,8 +105,9 @@ class Occurring(Part):
         due = await self._db.read(lambda connection: connection.fetch(SQL["undecided"], shard, limit))
         if not due:
             return 0
-        decided = await self._db.transaction(lambda connection: self._decide(connection, due))
-        self._hints.send()  # some may have been asked to stop, others have room now
+        decided, ended = await self._db.transaction(lambda connection: self._decide(connection, due))
+        if ended:
+            self._hints.send()  # some were asked to stop, others have room now
         return decided
 
     async def retire_occurrences(self, *, limit: int = 10_000) -> int:
@@ -169,13 +170,14 @@ class Occurring(Part):
         ]
         await self._make(connection, jobs)
 
-    async def _decide(self, connection: Connection, due: Sequence[Any]) -> int:
+    async def _decide(self, connection: Connection, due: Sequence[Any]) -> tuple[int, bool]:
+        """Return how many were decided, and whether that ended any job."""
         ids = sorted({row["schedule_id"] for row in due})
         schedules = [schedule_of(row, DIALECT) for row in await connection.fetch(SQL["lock_schedules"], ids)]
         named = [row["schedule_id"] for row in due], [row["fire_at"] for row in due]
         left = await connection.fetch(SQL["still_undecided"], *named)
         if not left:
-            return 0
+            return 0, False
         alive: dict[UUID, list[Alive]] = {schedule.id: [] for schedule in schedules}
         for schedule_id, due_at, job_id, running in await connection.fetch(SQL["alive_of_schedules"], ids):
             alive[schedule_id].append(Alive(due_at, job_id, running))
@@ -192,7 +194,7 @@ class Occurring(Part):
         self.fault("decided")
         columns = [(row["schedule_id"], row["fire_at"], skipped.get(row["job_id"])) for row in left]
         await connection.execute(SQL["note_decided"], *(list(column) for column in zip(*columns, strict=True)))
-        return len(left)
+        return len(left), any(overlaps.skip or overlaps.cancel for overlaps in decided)
 
 
 async def _add(connection: Connection, lines: Sequence[Line]) -> set[Key]:

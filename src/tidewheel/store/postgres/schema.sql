@@ -565,6 +565,9 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.census
+    ADD CONSTRAINT census_pkey PRIMARY KEY (lane, state, priority);
+
 ALTER TABLE ONLY tidewheel.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (child, parent);
 

@@ -70,7 +70,9 @@ class Working(Claiming):
             runs = [locked_run(row) for row in rows]
             ends = [(run, Outcome(run.job_id, run.token, cause, error=error)) for run in runs]
             ended = await end_runs(connection, worker_id, ends, rule)
-            return Reaped(ended[cause], ended[Cause.QUARANTINED], ended[Cause.STOPPED])
+            # Those that a gate had asked to stop are given back whatever the cause.
+            back = sum(ended[each] for each in {cause, Cause.RELEASED})
+            return Reaped(back, ended[Cause.QUARANTINED], ended[Cause.STOPPED])
 
         reaped = await self._db.transaction(end)
         self._forget(worker_id)

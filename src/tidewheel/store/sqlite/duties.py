@@ -8,7 +8,7 @@ from uuid import UUID
 import apsw
 import msgspec
 
-from tidewheel.model.duty import Agenda, Duty, share
+from tidewheel.model.duty import MOST_NODES, Agenda, Duty, share
 from tidewheel.store.scheduling import SHARDS
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.session import Session
@@ -18,10 +18,12 @@ _SHARDS: Final = json_text(list(range(SHARDS)))
 _instants: Final = msgspec.json.Decoder(list[int | None]).decode
 
 
-def share_duties(session: Session, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
+def share_duties(session: Session, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty] | None:
     """See `store.keeping.DutyStore.share_duties`."""
     now = session.now
     until = now + span(ttl)
+    if session.value("count_others", node=node.bytes, now=now) >= MOST_NODES:
+        return None
     session.run("be_there", node=node.bytes, duties=json_text(sorted(set(names))), until=until)
     offers = {id_of(stored): decode_keys(duties) for stored, duties in session.rows("who_is_there", now=now)}
     found = {name: (some(id_of, holder), epoch) for name, holder, epoch in session.rows("duties")}

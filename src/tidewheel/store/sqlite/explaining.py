@@ -76,4 +76,4 @@ def _place(connection: apsw.Connection, job: Job, living: list[Worker], now: int
     levels.append((job.priority, micros(job.run_at), job.id))
     ahead = value(connection, "ahead", {"lanes": lanes, "levels": json_text(levels), "most": COUNTED})
     rate = value(connection, "finish_rate", {"lanes": lanes, "since": now - span(FRESH)})
-    return min(ahead, COUNTED), rate
+    return ahead, rate

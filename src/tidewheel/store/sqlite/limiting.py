@@ -19,7 +19,7 @@ _keys: Final = msgspec.json.Decoder(list[tuple[int, str]]).decode
 def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, tenant: str) -> Limit:
     """See `store.limiting.LimitStore.set_limit`."""
     number = session.lanes.tenant(session.connection, tenant)
-    session.run("set_limit", tenant=number, key=key, **_bounds(most, rate))
+    session.run("set_limit", tenant=number, key=key, **bounds(most, rate))
     session.rows("recount", tenant=number, key=key)
     let_go(session, [(number, key)], session.now)
     session.stir()
@@ -98,10 +98,11 @@ def _tell_others(session: Session) -> None:
 
 
 def _rule_values(rule: LimitRule) -> dict[str, Any]:
-    return {"name": rule.name, "by_hand": int(rule.by_hand), **_bounds(rule.most, rule.rate)}
+    return {"name": rule.name, "by_hand": int(rule.by_hand), **bounds(rule.most, rule.rate)}
 
 
-def _bounds(most: int | None, rate: Pace | None) -> dict[str, Any]:
+def bounds(most: int | None, rate: Pace | None) -> dict[str, Any]:
+    """Return the columns that say what a limit allows."""
     if rate is None:
         return {"most": most, "starts": None, "seconds": None, "burst": None}
     return {"most": most, "starts": rate.starts, "seconds": rate.seconds, "burst": rate.burst}

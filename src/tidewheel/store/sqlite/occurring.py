@@ -9,8 +9,8 @@ import apsw
 import msgspec
 
 from tidewheel.model.job import JobSpec
-from tidewheel.model.overlap import Alive, decide_due
-from tidewheel.model.schedule import Fate, Occurrence, Schedule
+from tidewheel.model.overlap import Alive, Overlaps, decide_due
+from tidewheel.model.schedule import Fate, Occurrence
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import prepare
 from tidewheel.store.faults import Fault
@@ -118,13 +118,14 @@ def decide(session: Session, shard: int, limit: int, fault: Fault) -> int:
     ids = json_text(list(due))
     schedules = [schedule_of(row, DIALECT) for row in session.rows("schedules_named", ids=ids)]
     alive: dict[UUID, list[Alive]] = {}
-    jobs: dict[UUID, Waiting] = {}
-    for schedule_id, due_at, job_id, running, row in session.rows("alive_of_schedules", ids=ids, now=now):
+    for schedule_id, due_at, job_id, running in session.rows("alive_of_schedules", ids=ids, now=now):
         alive.setdefault(id_of(schedule_id), []).append(Alive(instant(due_at), id_of(job_id), bool(running)))
-        jobs[id_of(job_id)] = waiting_of(row)
     skipped: dict[UUID, str] = {}
     for schedule in schedules:
-        skipped |= _decide_one(session, schedule, alive.get(schedule.id, []), list(due[schedule.id]), jobs)
+        jobs, mine = alive.get(schedule.id, []), list(due[schedule.id])
+        overlaps = decide_due(schedule.overlap, schedule.max_concurrency, jobs, mine)
+        _carry_out(session, overlaps, now)
+        skipped |= overlaps.skip
     fault("decided")
     decided = [
         (schedule_id, fire_at, skipped.get(job_id))
@@ -135,21 +136,21 @@ def decide(session: Session, shard: int, limit: int, fault: Fault) -> int:
     return len(decided)
 
 
-def _decide_one(
-    session: Session, schedule: Schedule, alive: list[Alive], due: list[UUID], jobs: dict[UUID, Waiting]
-) -> dict[UUID, str]:
-    """Carry out what is decided for one schedule; return which jobs are skipped, and why."""
-    now = session.now
-    overlaps = decide_due(schedule.overlap, schedule.max_concurrency, alive, due)
+def _carry_out(session: Session, overlaps: Overlaps, now: int) -> None:
+    """End what is to be skipped or cancelled; each is looked at anew, for the end of one may let another go."""
     for job_id, reason in overlaps.skip.items():
-        end_waiting(session, [jobs[job_id]], Cause.OVERLAPPED, reason, now)
+        end_waiting(session, [_active(session, job_id)], Cause.OVERLAPPED, reason, now)
     for job_id in overlaps.cancel:
-        if jobs[job_id].state in WAITING:
-            end_waiting(session, [jobs[job_id]], Cause.CANCELLED, "a later run took its place", now)
+        job = _active(session, job_id)
+        if job.state in WAITING:
+            end_waiting(session, [job], Cause.CANCELLED, "a later run took its place", now)
         else:
-            session.run("ask_to_stop", place=jobs[job_id].place, reason="a later run takes its place", now=now)
+            session.run("ask_to_stop", place=job.place, reason="a later run takes its place", now=now)
             session.stir()
-    return overlaps.skip
+
+
+def _active(session: Session, job_id: UUID) -> Waiting:
+    return waiting_of(session.value("find_active", id=job_id.bytes, tenant=None))
 
 
 def retire(session: Session, limit: int) -> int:

@@ -15,7 +15,7 @@ from tidewheel.store.schedule_rows import definition_text, occurrence_of, schedu
 from tidewheel.store.scheduling import shard_of
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting
-from tidewheel.store.sqlite.limiting import drop_limit, set_limit
+from tidewheel.store.sqlite.limiting import bounds, drop_limit, set_limit
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
@@ -45,8 +45,8 @@ def create(session: Session, spec: ScheduleSpec, app: str | None = None) -> Sche
     if not added:
         raise NameTaken(spec.name)
     schedule = get(session.connection, schedule_id, None)
-    if schedule.most_alive is not None:
-        set_limit(session, schedule.limit_key, schedule.most_alive, None, schedule.tenant)
+    if schedule.most_alive is not None:  # nothing can run under a key that is new: no need to count
+        session.run("set_limit", tenant=tenant, key=schedule.limit_key, **bounds(schedule.most_alive, None))
     return schedule
 
 

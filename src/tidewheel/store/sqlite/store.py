@@ -302,7 +302,7 @@ class SqliteStore(Operating, Scheduling, DeadLetters):
 
     # Upkeep
 
-    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty]:
+    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty] | None:
         check_duties(names, ttl)
         return await self._write(lambda session: duties.share_duties(session, node, names, ttl))
 

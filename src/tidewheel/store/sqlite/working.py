@@ -68,7 +68,9 @@ def end_worker(
     error = _LOST if cause is Cause.LOST else None
     runs = _held(session.value("runs_of_worker", worker=worker_id.bytes))
     ended = end_runs(session, [(run, Outcome(_NOBODY, run.token, cause, error=error)) for run in runs], now, rule)
-    return Reaped(ended[cause], ended[Cause.QUARANTINED], ended[Cause.STOPPED])
+    # Those that a gate had asked to stop are given back whatever the cause.
+    back = sum(ended[each] for each in {cause, Cause.RELEASED})
+    return Reaped(back, ended[Cause.QUARANTINED], ended[Cause.STOPPED])
 
 
 def expired(connection: apsw.Connection, now: int) -> list[ExpiredWorker]:

@@ -225,7 +225,8 @@ CREATE TABLE tidewheel.census (
     lane     integer NOT NULL,
     state    text NOT NULL,
     priority smallint NOT NULL,
-    jobs     bigint NOT NULL
+    jobs     bigint NOT NULL,
+    PRIMARY KEY (lane, state, priority)
 );
 
 -- How fast jobs end, by what had finished at the last two censuses.

@@ -1,10 +1,17 @@
 -- name: be_there
 -- Renews the lease of a node, and tells who else is there and who has which duty; one row for each of either.
+-- None if there are $4 others already.
 WITH present AS (
-    INSERT INTO tidewheel.keeper (id, duties, until) VALUES ($1, $2, tidewheel.now() + $3)
+    INSERT INTO tidewheel.keeper (id, duties, until)
+    SELECT $1, $2, tidewheel.now() + $3
+     WHERE (SELECT count(*) FROM tidewheel.keeper WHERE until > tidewheel.now() AND id <> $1) < $4
     ON CONFLICT (id) DO UPDATE SET duties = excluded.duties, until = excluded.until
+    RETURNING id
 )
-SELECT id AS node, duties, NULL AS name, NULL AS epoch, tidewheel.now() + $3 AS until
+SELECT id AS node, NULL::text[] AS duties, NULL::text AS name, NULL::bigint AS epoch, NULL::timestamptz AS until
+  FROM present
+UNION ALL
+SELECT id, duties, NULL, NULL, NULL
   FROM tidewheel.keeper
  WHERE until > tidewheel.now() AND id <> $1
 UNION ALL

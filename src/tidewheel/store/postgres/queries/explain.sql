@@ -32,18 +32,22 @@ SELECT id, kind, needs
  WHERE tenant = (SELECT id FROM tidewheel.tenant WHERE name = $1) AND queue = $2 AND gate IN ('open', 'slow')
 
 -- name: ahead
--- How many jobs of some lanes come before a place, which is given for each priority; no more than so many of each.
+-- How many jobs of some lanes come before a place, which is given for each priority; no more than so many are counted.
 SELECT count(*)
-  FROM unnest($1::integer[]) AS named (lane)
- CROSS JOIN unnest($2::smallint[], $3::timestamptz[], $4::uuid[]) AS level (priority, run_at, id)
- CROSS JOIN LATERAL (
+  FROM (
        SELECT 1
-         FROM tidewheel.job
-        WHERE job.state = 'queued' AND job.lane = named.lane AND job.priority = level.priority
-          AND (job.run_at, job.id) < (level.run_at, level.id)
-        ORDER BY job.run_at, job.id
+         FROM unnest($1::integer[]) AS named (lane)
+        CROSS JOIN unnest($2::smallint[], $3::timestamptz[], $4::uuid[]) AS level (priority, run_at, id)
+        CROSS JOIN LATERAL (
+              SELECT 1
+                FROM tidewheel.job
+               WHERE job.state = 'queued' AND job.lane = named.lane AND job.priority = level.priority
+                 AND (job.run_at, job.id) < (level.run_at, level.id)
+               ORDER BY job.run_at, job.id
+               LIMIT $5
+              ) AS before
         LIMIT $5
-       ) AS before
+       ) AS counted
 
 -- name: waiters_ahead
 SELECT count(*)

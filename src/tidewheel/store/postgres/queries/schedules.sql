@@ -204,14 +204,14 @@ UPDATE tidewheel.occurrence
  WHERE occurrence.schedule_id = decided.schedule_id AND occurrence.fire_at = decided.fire_at
 
 -- name: retire_occurrences
-WITH old AS MATERIALIZED (
-    SELECT schedule_id, fire_at FROM tidewheel.occurrence
-     WHERE recorded_at < tidewheel.now() - $1::interval
-     ORDER BY recorded_at
-     LIMIT $2
-), gone AS (
-    DELETE FROM tidewheel.occurrence USING old
-     WHERE occurrence.schedule_id = old.schedule_id AND occurrence.fire_at = old.fire_at
+WITH gone AS (
+    DELETE FROM tidewheel.occurrence
+     WHERE ctid = ANY (ARRAY(
+           SELECT ctid FROM tidewheel.occurrence
+            WHERE recorded_at < tidewheel.now() - $1::interval
+            ORDER BY recorded_at
+            LIMIT $2))
+       AND recorded_at < tidewheel.now() - $1::interval
     RETURNING 1
 )
 SELECT count(*) FROM gone

@@ -42,15 +42,34 @@ UNION ALL
  LIMIT $1)
 
 -- name: take_census
--- All in one: what goes and what comes are told apart by the snapshot.
-WITH noted AS (
+-- All in one statement, tally included. In the order of the keys: two who count at once do not wait for one another.
+WITH folded AS (
+    DELETE FROM tidewheel.tally RETURNING *
+), rolled AS (
+    INSERT INTO tidewheel.rollup AS kept (day, lane, state, jobs)
+    SELECT day, lane, state, sum(jobs) FROM folded GROUP BY day, lane, state ORDER BY day, lane, state
+    ON CONFLICT (day, lane, state) DO UPDATE SET jobs = kept.jobs + excluded.jobs
+), counted AS MATERIALIZED (
+    SELECT lane, state, priority, count(*) AS jobs FROM tidewheel.job GROUP BY lane, state, priority
+), noted AS (
     UPDATE tidewheel.meta SET census_at = tidewheel.now()
 ), cleared AS (
     DELETE FROM tidewheel.census
+     WHERE NOT EXISTS (
+           SELECT FROM counted
+            WHERE counted.lane = census.lane AND counted.state = census.state AND counted.priority = census.priority)
 ), rated AS (
     -- What has finished is compared with what had at the last census.
     INSERT INTO tidewheel.finish_rate AS old (lane, finished, taken_at)
-    SELECT lane, sum(jobs), tidewheel.now() FROM tidewheel.rollup WHERE state IN ('succeeded', 'dead') GROUP BY lane
+    SELECT lane, sum(jobs), tidewheel.now()
+      FROM (
+           SELECT lane, state, jobs FROM tidewheel.rollup
+           UNION ALL
+           SELECT lane, state, jobs FROM tidewheel.tally
+           ) AS finished
+     WHERE state IN ('succeeded', 'dead')
+     GROUP BY lane
+     ORDER BY lane
     ON CONFLICT (lane) DO UPDATE
        SET per_second = CASE WHEN excluded.taken_at > old.taken_at
                              THEN greatest(0, excluded.finished - old.finished)
@@ -59,7 +78,8 @@ WITH noted AS (
      WHERE excluded.taken_at <> old.taken_at
 )
 INSERT INTO tidewheel.census (lane, state, priority, jobs)
-SELECT lane, state, priority, count(*) FROM tidewheel.job GROUP BY lane, state, priority
+SELECT lane, state, priority, jobs FROM counted ORDER BY lane, state, priority
+ON CONFLICT (lane, state, priority) DO UPDATE SET jobs = excluded.jobs
 
 -- name: fold_tally
 WITH folded AS (
@@ -68,9 +88,6 @@ WITH folded AS (
 INSERT INTO tidewheel.rollup AS kept (day, lane, state, jobs)
 SELECT day, lane, state, sum(jobs) FROM folded GROUP BY day, lane, state ORDER BY day, lane, state
 ON CONFLICT (day, lane, state) DO UPDATE SET jobs = kept.jobs + excluded.jobs
-
--- name: lock_census
-SELECT pg_advisory_xact_lock(8433, 3)
 
 -- name: prepare_days
 SELECT tidewheel.prepare_days((tidewheel.now() AT TIME ZONE 'UTC')::date - 1, $1 + 1)

@@ -2,6 +2,9 @@
 INSERT INTO keeper (id, duties, until) VALUES (:node, :duties, :until)
 ON CONFLICT (id) DO UPDATE SET duties = excluded.duties, until = excluded.until
 
+-- name: count_others
+SELECT count(*) FROM keeper WHERE until > :now AND id <> :node
+
 -- name: who_is_there
 SELECT id, duties FROM keeper WHERE until > :now
 

@@ -24,17 +24,16 @@ SELECT id, kind, needs
  WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) AND queue = :queue AND gate IN ('open', 'slow')
 
 -- name: ahead
--- How many jobs of some lanes come before a place, which is given for each priority; no more than so many of each.
-SELECT coalesce(sum((
-       SELECT count(*)
-         FROM (
-              SELECT 1
-                FROM job
-               WHERE job.state = 'queued' AND job.lane = named.value AND job.priority = level.value ->> 0
-                 AND (job.run_at, job.id) < (level.value ->> 1, unhex(level.value ->> 2))
-               LIMIT :most))), 0)
-  FROM json_each(:lanes) AS named
- CROSS JOIN json_each(:levels) AS level
+-- How many jobs of some lanes come before a place, which is given for each priority; no more than so many are counted.
+SELECT count(*)
+  FROM (
+       SELECT 1
+         FROM json_each(:lanes) AS named
+        CROSS JOIN json_each(:levels) AS level
+        CROSS JOIN job
+        WHERE job.state = 'queued' AND job.lane = named.value AND job.priority = level.value ->> 0
+          AND (job.run_at, job.id) < (level.value ->> 1, unhex(level.value ->> 2))
+        LIMIT :most)
 
 -- name: waiters_ahead
 SELECT count(*)

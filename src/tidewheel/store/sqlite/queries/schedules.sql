@@ -147,8 +147,7 @@ SELECT schedule_id, fire_at, job_id FROM occurrence
 
 -- name: alive_of_schedules
 -- Jobs that have not ended of occurrences that are due; those of backfills are due at other times than they stand for.
-SELECT job.schedule_id, job.due_at, job.id, job.state = 'running', json_array(
-       job.rowid, job.token, job.state, job.lane, job.priority, json(job.limit_keys), CASE WHEN job.awaited THEN hex(job.id) END)
+SELECT job.schedule_id, job.due_at, job.id, job.state = 'running'
   FROM json_each(:ids) AS named
  CROSS JOIN job ON job.schedule_id = unhex(named.value) AND job.due_at <= :now
  CROSS JOIN occurrence ON occurrence.schedule_id = job.schedule_id AND occurrence.fire_at = job.due_at
