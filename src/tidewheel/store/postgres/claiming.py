@@ -346,7 +346,7 @@ async def _take(
 def _scope(request: ClaimRequest) -> Scope:
     kinds = None if request.kinds is None else tuple(sorted(request.kinds))
     needs = None if request.needs is None else needs_text(request.needs)
-    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least, needs, request.tenant
+    return request.queues, kinds, tuple(sorted(request.labels.items())), request.tenant, request.at_least, needs
 
 
 def _depth(limit: int, active: int) -> int:
