@@ -301,6 +301,7 @@ class Claiming(Part):
 
         seen, taken, admitted = await self._db.transaction(take)
         self._note_admitted(memory, admitted)
+        self._remember_involved(row for row in taken if row["awaited"])
         rows = taken + admitted.rows
         memory.advance(seen)
         if len(seen) < sum(slow.values()):
