@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tidewheel.sdk.app import App
     from tidewheel.sdk.flow import chain, group
     from tidewheel.sdk.job import GroupJob, Job
+    from tidewheel.sdk.secrets import secret
     from tidewheel.sdk.task import Signature, Task
     from tidewheel.sdk.transaction import Transaction
     from tidewheel.tasks.context import Context
@@ -73,6 +74,7 @@ __all__ = [
     "Unavailable",
     "chain",
     "group",
+    "secret",
 ]
 
 _ELSEWHERE = {
@@ -94,6 +96,7 @@ _ELSEWHERE = {
     "Transaction": "sdk.transaction",
     "chain": "sdk.flow",
     "group": "sdk.flow",
+    "secret": "sdk.secrets",
 }
 """Where the names are that are not errors; each is loaded when it is asked for."""
 

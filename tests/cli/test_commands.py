@@ -86,7 +86,7 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, url:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_keeps_the_database_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
-        [TIDE, "up", "--database", "sqlite:///up.db"],
+        [TIDE, "up", "--database", "sqlite:///up.db", "--port", "0"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -123,7 +123,7 @@ def test_up_can_be_stopped_while_it_waits_for_a_server_that_does_not_answer(tmp_
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         url = f"postgresql://u@127.0.0.1:{deaf.getsockname()[1]}/x"
         with subprocess.Popen(
-            [TIDE, "up", "--database", url], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+            [TIDE, "up", "--database", url, "--port", "0"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
         ) as process:
             connection, _ = deaf.accept()
             process.send_signal(signal.SIGINT)

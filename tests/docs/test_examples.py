@@ -50,7 +50,9 @@ def test_the_first_minutes_of_the_readme_go_as_it_says(tmp_path: Path) -> None:
     ((name, program),) = programs("README.md")
     tide = str(Path(sys.executable).with_name("tide"))
     database = ("--database", "sqlite:///shop.db")
-    with subprocess.Popen([tide, "up", "--app", "shop:app", *database], cwd=_saved(tmp_path, name, program)) as up:
+    with subprocess.Popen(
+        [tide, "up", "--port", "0", "--app", "shop:app", *database], cwd=_saved(tmp_path, name, program)
+    ) as up:
         try:
             assert run(tmp_path, name, program) == "hello Ada 307200\n"
             command = [tide, "submit", *database, "--wait", "--", "echo", "any executable"]

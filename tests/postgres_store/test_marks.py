@@ -377,5 +377,5 @@ async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_
 
 def _ordinary_memory(store: Store, worker: Worker) -> Memory:
     assert isinstance(store, PostgresStore)
-    (memory,) = [memory for scope, memory in store._memories[worker.id].items() if scope[-2:] == (None, None)]
+    (memory,) = [memory for scope, memory in store._memories[worker.id].items() if scope[3:] == (None, None, None)]
     return memory

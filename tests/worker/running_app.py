@@ -189,6 +189,55 @@ def progress_plain(ctx: Context, until: str) -> None:
     spin_until(until)
 
 
+# Secrets
+
+
+def tell(ctx: Context, password: str, how: str) -> Any:
+    """Tell a secret at every occasion."""
+    sys.stdout.write(password[:9])
+    sys.stdout.flush()
+    sys.stdout.write(f"{password[9:]} in two pieces\n")
+    print("complained about", password, file=sys.stderr)
+    logging.getLogger("shop").warning("logged %s", password)
+    ctx.log.info(password)
+    ctx.progress(0.5, f"with {password}")
+    ctx.checkpoint({"password": [password]})
+    if how == "error":
+        raise ValueError(f"{password} was refused")
+    if how == "long":
+        raise Fatal("x" * 1990 + password)
+    if how == "deep":
+        raise ValueError("y" * 16_345 + password + "z" * 30)
+    if how == "large":
+        return [password] * 20_000
+    return {"length": len(password), "it": password, password: [password]}
+
+
+@app.task(name="tell.async", retry=RetryPolicy(max_attempts=1))
+async def tell_async(ctx: Context, password: str, how: str) -> Any:
+    return tell(ctx, password, how)
+
+
+@app.task(name="tell.plain", retry=RetryPolicy(max_attempts=1))
+def tell_plain(ctx: Context, password: str, how: str) -> Any:
+    return tell(ctx, password, how)
+
+
+@app.task(name="build.reference")
+async def build_reference() -> dict[str, str]:
+    return {"$secret": "password"}
+
+
+@app.task(name="stumble.async")
+async def stumble_async() -> list[str]:
+    return [name for name in os.environ if name.startswith("TIDE_SECRET")]
+
+
+@app.task(name="stumble.plain")
+def stumble_plain() -> list[str]:
+    return [name for name in os.environ if name.startswith("TIDE_SECRET")]
+
+
 # What does not end by itself
 
 

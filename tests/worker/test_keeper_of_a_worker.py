@@ -10,7 +10,7 @@ from tidewheel.worker.link import Setup
 from tidewheel.worker.members import MemberSpec
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 
-MODULES = Modules(runner="runner", host="host", keeper="keeper")
+MODULES = Modules(runner="runner", host="host", keeper="keeper", server="server")
 
 
 def keepers(**fields: Any) -> list[MemberSpec]:

@@ -38,7 +38,7 @@ def test_submit_waits_prints_both_streams_and_ends_with_the_code_of_the_command(
 
 
 def test_up_in_a_fresh_folder_runs_what_is_submitted_beside_it(tmp_path: Path) -> None:
-    up = Worker(["up", "--slots", "1"], tmp_path / "log", cwd=tmp_path).ready()
+    up = Worker(["up", "--slots", "1", "--port", "0"], tmp_path / "log", cwd=tmp_path).ready()
     try:
         done = tide("submit", "--wait", "--", "echo", "hello", cwd=tmp_path)
 

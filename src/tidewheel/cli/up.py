@@ -3,9 +3,11 @@
 import msgspec
 import typer
 
-from tidewheel.cli.options import Blobs, Database
+from tidewheel.cli.options import Blobs, Database, SecretsFolder
+from tidewheel.cli.server import Host, Port
 from tidewheel.cli.worker import App, KeepFor, MaxAge, Slots, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
+from tidewheel.server.serving import DEFAULT_PORT, Address, Reservation
 from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
 
 DRAIN = 10.0
@@ -18,10 +20,13 @@ def up(
     app: App = None,
     blobs: Blobs = None,
     slots: Slots = None,
+    secrets: SecretsFolder = None,
     keep: KeepFor = [],  # noqa: B006 - typer copies it
     max_age: MaxAge = "14d",
+    host: Host = "127.0.0.1",
+    port: Port = DEFAULT_PORT,
 ) -> None:
-    """Start Tidewheel: bring the database up to date, run its jobs and keep it, until Ctrl-C.
+    """Start Tidewheel: bring the database up to date, answer HTTP requests, run jobs and keep all, until Ctrl-C.
 
     Runs commands (`tide submit -- echo hello`), HTTP calls and the tasks of an app; takes back the runs of workers that
     died, lets start deadlines expire, and removes finished jobs: successes after 7 days, others after 30, unless told
@@ -32,5 +37,10 @@ def up(
         await database_of(database).migrate()
         typer.echo(f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
 
-    plan = plan_of(database, app=app, blobs=blobs, slots=slots)
-    run_worker(msgspec.structs.replace(plan, upkeep=parse_upkeep(keep, max_age)), DRAIN, migrate)
+    reserved = Reservation(Address(host, port))
+    try:
+        plan = plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets)
+        plan = msgspec.structs.replace(plan, servers=1, listen=reserved.address, upkeep=parse_upkeep(keep, max_age))
+        run_worker(plan, DRAIN, migrate)
+    finally:
+        reserved.close()

@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -15,7 +16,7 @@ import typer
 import uvloop
 
 from tidewheel.blobs import open_blobs
-from tidewheel.cli.options import Blobs, Database, parse_labels
+from tidewheel.cli.options import Blobs, Database, SecretsFolder, parse_labels
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.resources import Offer, parse_resources
@@ -28,7 +29,10 @@ from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
 
 MODULES: Final = Modules(
-    runner="tidewheel.cli.children.runner", host="tidewheel.cli.children.host", keeper="tidewheel.cli.children.keeper"
+    runner="tidewheel.cli.children.runner",
+    host="tidewheel.cli.children.host",
+    keeper="tidewheel.cli.children.keeper",
+    server="tidewheel.cli.children.server",
 )
 
 App = Annotated[str | None, typer.Option(help="The app whose tasks to run, as package.module:attribute.")]
@@ -93,12 +97,13 @@ def worker(
     reserve_after: ReserveAfter = "30s",
     name: Name = None,
     keeper: WithKeeper = True,
+    secrets: SecretsFolder = None,
     keep: KeepFor = [],  # noqa: B006
     max_age: MaxAge = "14d",
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
-        plan_of(database, app=app, blobs=blobs, slots=slots, name=name),
+        plan_of(database, app=app, blobs=blobs, slots=slots, name=name, secrets=secrets),
         queues=tuple(dict.fromkeys(queue)),
         inline=inline,
         concurrency=concurrency,
@@ -115,15 +120,24 @@ def worker(
 
 
 def plan_of(
-    database: str, *, app: str | None, blobs: str | None, slots: int | None, name: str | None = None
+    database: str,
+    *,
+    app: str | None,
+    blobs: str | None,
+    slots: int | None,
+    name: str | None = None,
+    secrets: str | None = None,
 ) -> WorkerPlan:
     """Return a worker with the defaults of this machine."""
+    if secrets is not None and not Path(secrets).is_dir():
+        raise Invalid("secrets", f"there is no folder {secrets}")
     return WorkerPlan(
         database=database,
         blobs=blobs_url(database, blobs),
         scratch=tempfile.gettempdir(),
         name=name or f"{socket.gethostname()}:{os.getpid()}",
         app=app,
+        secrets=None if secrets is None else str(Path(secrets).absolute()),
         slots=cores() if slots is None else slots,
         offer=Offer(resources=_resources(())),
     )
@@ -145,7 +159,7 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
         if not supervising:
             working.cancel()
         elif (seconds := next(steps, None)) is not None:
-            typer.echo(f"takes no more jobs; those that run have {seconds:g} s to end")
+            typer.echo(f"takes no more; what is under way has {seconds:g} s to end")
             supervising[0].drain(seconds)
         else:
             supervising[0].kill()
@@ -171,7 +185,8 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
             await declare(store, plan.app, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
         supervising.append(supervisor)
-        typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
+        if plan.inline or plan.slots:
+            typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
         await supervisor.run()
     finally:
         await store.close()

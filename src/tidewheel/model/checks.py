@@ -169,7 +169,7 @@ def check_json(field: str, value: object, max_bytes: int = MAX_JSON_BYTES, max_d
         raise Invalid(field, f"is not JSON: {error}") from error
     if len(data) > max_bytes:
         raise Invalid(field, f"must have at most {max_bytes} bytes as JSON, not {len(data)}")
-    if text.count("[") + text.count("{") > max_depth and not _is_shallow(data, max_depth):
+    if text.count("[") + text.count("{") > max_depth and not is_shallow(data, max_depth):
         _refuse_depth(field, max_depth)
     if "\\u0000" in text or _LONG_NUMBER in data.translate(_DIGITS_TO_ZERO) or not _comes_back(data, value):
         _look_closely(field, value, max_depth)
@@ -204,7 +204,7 @@ def _comes_back(data: bytes, value: object) -> bool:
         return False
 
 
-def _is_shallow(data: bytes, max_depth: int) -> bool:
+def is_shallow(data: bytes, max_depth: int) -> bool:
     """Tell whether valid JSON is nested at most so deep, in a few passes that do not depend on Python's stack."""
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
     outside_strings = b"".join(unescaped.split(b'"')[::2])

@@ -165,6 +165,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_ended_at: datetime | None = None
     last_worker: UUID | None = None
     finished_at: datetime | None = None
+    erased_at: datetime | None = None
+    """When all that it was about was removed on request; nothing but this record is left of it."""
     result: Any = None
     result_location: str | None = None
     error: Failure | None = None

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model import secret
 from tidewheel.model.checks import (
     check_delay,
     check_duration,
@@ -99,6 +100,8 @@ def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
 def prepare_args(args: Any, after: Collection[UUID], *, max_args_bytes: int = MAX_ARGS_BYTES) -> str:
     """Return arguments as they are stored, or raise Invalid; results that they ask for must be of parents."""
     text = check_json("args", _object(args), max_bytes=max_args_bytes)
+    if secret.REFERENCE in text:
+        secret.find_secrets(msgspec.json.decode(text))
     if REFERENCE in text:
         strangers = set(find_references(msgspec.json.decode(text))).difference(after)
         if strangers:

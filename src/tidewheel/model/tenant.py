@@ -1,4 +1,4 @@
-"""Tenants: who shares the workers, and by which weights."""
+"""Tenants: who shares the workers, by which weights, and how much of the store each may use."""
 
 from math import isfinite
 from typing import Final
@@ -6,17 +6,36 @@ from typing import Final
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_name
 
 LEAST_WEIGHT: Final = 0.01
 MOST_WEIGHT: Final = 100.0
+MOST_QUEUED: Final = 1_000_000_000
+LEAST_PAYLOAD: Final = 2
+"""For no arguments at all: `{}`."""
+MOST_PAYLOAD: Final = 256 * 1024
 
 
 class Tenant(msgspec.Struct, frozen=True):
-    """Someone who has jobs, or has been given a weight."""
+    """Someone who has jobs, or was given something. None need be made: the first job of one makes it known."""
 
     name: str
-    weight: float
+    weight: float = 1.0
     """Its share of the starts is its weight over the sum of the weights of those who have jobs of that priority due."""
+    max_queued: int | None = None
+    """How many jobs it may have that have not ended; None for any number."""
+    max_payload: int | None = None
+    """How many bytes of arguments, as JSON, each of its jobs may have; None for what the store allows."""
+
+
+def check_tenant(tenant: Tenant) -> None:
+    """Refuse names, weights and bounds that cannot be."""
+    check_name("name", tenant.name)
+    check_weight(tenant.weight)
+    if tenant.max_queued is not None and not 0 <= tenant.max_queued <= MOST_QUEUED:
+        raise Invalid("max_queued", f"must be between 0 and {MOST_QUEUED}, not {tenant.max_queued!r}")
+    if tenant.max_payload is not None and not LEAST_PAYLOAD <= tenant.max_payload <= MOST_PAYLOAD:
+        raise Invalid("max_payload", f"must be between {LEAST_PAYLOAD} and {MOST_PAYLOAD}, not {tenant.max_payload!r}")
 
 
 def check_weight(weight: object) -> float:

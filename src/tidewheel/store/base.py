@@ -29,6 +29,7 @@ from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
+from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
 from tidewheel.store.capping import CapStore
 from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.explaining import ExplainStore
@@ -37,7 +38,6 @@ from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.limiting import LimitStore
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
-from tidewheel.store.sharing import ShareStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -57,6 +57,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Only jobs that are at least this urgent, however long others have waited; None stands for all."""
     needs: Needs | None = None
     """Only jobs with just these needs, for a worker that has kept what they ask for; None stands for all."""
+    tenant: str | None = None
+    """Only jobs of this tenant, for a worker that came with a key of one; None stands for all."""
 
     @property
     def priorities(self) -> tuple[Priority, ...]:
@@ -142,7 +144,8 @@ class JobStore(Protocol):
 
         The job is `queued` and may run now (`due_at` stays what it was), with failures and losses at zero. Its token
         goes on rising, and its last attempt becomes an attempt of its record. A start deadline that has passed is
-        removed. Jobs that are active, succeeded, unknown, or whose unique key is taken are left out of the answer.
+        removed. Jobs that are active, succeeded, erased, unknown, or whose unique key is taken are left out of the
+        answer.
 
         A job with parents waits for them no more. Its own children that were skipped because of it stay skipped; those
         that `hold` go on when it succeeds.
@@ -337,10 +340,13 @@ class Store(
     GateStore,
     LimitStore,
     CapStore,
-    ShareStore,
     ScheduleStore,
     OccurrenceStore,
     SearchStore,
+    KeyStore,
+    TenantStore,
+    AuditStore,
+    ErasureStore,
     ExplainStore,
     DeadLetterStore,
     DutyStore,

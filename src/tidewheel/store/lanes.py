@@ -54,6 +54,8 @@ def can_run(lane: Lane, request: ClaimRequest) -> bool:
         return False
     if request.needs is not None and lane.needs != request.needs:
         return False
+    if request.tenant not in (None, lane.tenant_name):
+        return False
     return lane.needs is None or fits(lane.needs, _free(lane.needs, request), request.labels)
 
 

@@ -67,6 +67,7 @@ class JobRow(NamedTuple):
     waits: int
     on_parent_failure: str | None
     parents: Any
+    erased_at: Any
 
 
 class Dialect(NamedTuple):
@@ -131,6 +132,7 @@ def _instants(values: JobRow, dialect: Dialect) -> dict[str, Any]:
         "last_started_at": _maybe(when, values.started_at),
         "last_ended_at": _maybe(when, values.ended_at),
         "finished_at": _maybe(when, values.finished_at),
+        "erased_at": _maybe(when, values.erased_at),
     }
 
 

@@ -19,6 +19,6 @@ class ShareStore(Protocol):
         """
         ...
 
-    async def tenants(self) -> list[Tenant]:
-        """Return the tenants that are known, by name."""
+    async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
+        """Return the tenants that are known, by name; with `tenant` only that one, if it is known."""
         ...

@@ -14,6 +14,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_json
 from tidewheel.model.dependency import REFERENCE
 from tidewheel.model.outcome import MAX_LARGE_RESULT
+from tidewheel.model.secret import fill_secrets, find_secrets
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal
 
@@ -96,7 +97,7 @@ class Caller:
             return value
         try:
             stored = value if is_plain(kind) else msgspec.to_builtins(value, str_keys=True)
-            msgspec.convert(stored, kind, str_keys=True)
+            _check_fits(stored, kind)
         except (TypeError, *_UNREADABLE) as error:
             raise Invalid("args", f"{name}: {_why(error)}") from None
         return stored
@@ -168,6 +169,21 @@ def stands_for_result(value: object) -> TypeGuard[dict[str, Any] | list[Any]]:
     if isinstance(value, list):
         return bool(value) and all(map(stands_for_result, value))
     return isinstance(value, dict) and value.keys() == {REFERENCE}
+
+
+def _check_fits(stored: Any, kind: Any) -> None:
+    try:
+        msgspec.convert(stored, kind, str_keys=True)
+    except msgspec.ValidationError:
+        if not find_secrets([stored]):
+            raise
+        msgspec.convert(without_secrets(stored), kind, str_keys=True)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a value to check in place of one that has secrets in it: with some text where each of them will be."""
+    names = find_secrets([value])
+    return fill_secrets(value, dict.fromkeys(names, "secret")) if names else value
 
 
 def is_plain(kind: Any) -> bool:

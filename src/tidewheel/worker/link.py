@@ -35,6 +35,10 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     longest_pause: timedelta
     reserve_after: timedelta
     upkeep: Upkeep
+    secrets: str | None = None
+    """The folder of secrets."""
+    listen: tuple[str, int] | None = None
+    """The host and the port of a server."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

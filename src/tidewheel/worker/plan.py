@@ -41,6 +41,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What its keeper goes by."""
     environment: Mapping[str, str] = {}
     """What tasks in processes of their own see of this environment, besides what every program needs."""
+    secrets: str | None = None
+    """The folder of secrets, with one folder for each tenant."""
     offer: Offer = Offer()
     ttl: timedelta = DEFAULT_TTL
     grace: timedelta = timedelta(seconds=5)
@@ -49,6 +51,10 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """After how long a paused run goes on, whoever else runs."""
     reserve_after: timedelta = RESERVE_AFTER
     """How long a job is too large for what is free before that is kept for it."""
+    servers: int = 0
+    """How many processes answer HTTP requests."""
+    listen: tuple[str, int] | None = None
+    """Where they do."""
 
 
 class Modules(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,10 +63,11 @@ class Modules(msgspec.Struct, frozen=True, kw_only=True):
     runner: str
     host: str
     keeper: str
+    server: str
 
 
 def members_of(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], modules: Modules) -> list[MemberSpec]:
-    """Return the children: runners for inline tasks and HTTP calls, a host for all else."""
+    """Return the children: runners for inline tasks and HTTP calls, a host for all else; servers and a keeper."""
     _check(plan)
     inline = (*(entry.kind for entry in catalogue if entry.mode == "inline"), HTTP)
     hosted = (*(entry.kind for entry in catalogue if entry.mode == "process"), COMMAND)
@@ -73,6 +80,10 @@ def members_of(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], modules: M
         members.append(_member(plan, catalogue, modules.host, f"{plan.name}/host", (hosted, plan.slots, plan.offer)))
     if plan.keeper:
         members.append(MemberSpec(modules.keeper, _setup(plan, catalogue, f"{plan.name}/keeper", 0, Offer())))
+    members += [
+        MemberSpec(modules.server, _setup(plan, catalogue, f"{plan.name}/server-{number}", 0, Offer()))
+        for number in range(plan.servers)
+    ]
     return members
 
 
@@ -107,7 +118,9 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         environment=plan.environment,
         longest_pause=plan.longest_pause,
         reserve_after=plan.reserve_after,
+        secrets=plan.secrets,
         upkeep=plan.upkeep,
+        listen=plan.listen,
     )
 
 
@@ -115,10 +128,11 @@ def _check(plan: WorkerPlan) -> None:
     check_ttl(plan.ttl, "lease")
     for field, value, least in (
         ("inline", plan.inline, 0),
+        ("workers", plan.servers, 0),
         ("slots", plan.slots, 0),
         ("concurrency", plan.concurrency, 1),
     ):
-        if not least <= value <= (MOST_CHILDREN if field == "inline" else 10_000):
+        if not least <= value <= (MOST_CHILDREN if field in ("inline", "workers") else 10_000):
             raise Invalid(field, f"must be at least {least}, and not {value}")
-    if not plan.inline and not plan.slots:
+    if not plan.inline and not plan.slots and not plan.servers:
         raise Invalid("slots", "a worker without runners and without slots runs nothing")

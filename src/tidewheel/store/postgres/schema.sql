@@ -100,6 +100,10 @@ CREATE TABLE tidewheel.tenant (
     id integer NOT NULL,
     name text NOT NULL,
     weight double precision DEFAULT 1 NOT NULL,
+    max_queued integer,
+    max_payload integer,
+    CONSTRAINT tenant_max_payload_check CHECK ((max_payload > 0)),
+    CONSTRAINT tenant_max_queued_check CHECK ((max_queued >= 0)),
     CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
 );
 
@@ -146,10 +150,29 @@ CREATE VIEW tidewheel.active_job AS
             WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
             ELSE NULL::uuid[]
         END AS parents,
+    NULL::timestamp with time zone AS erased_at,
     job.tenant AS tenant_id
    FROM ((tidewheel.job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
      JOIN tidewheel.tenant ON ((tenant.id = job.tenant)));
+
+CREATE TABLE tidewheel.api_key (
+    id uuid NOT NULL,
+    prefix text NOT NULL,
+    digest bytea NOT NULL,
+    tenant text,
+    role text NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    expires_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    rate double precision,
+    burst integer,
+    CONSTRAINT api_key_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'operator'::text, 'submitter'::text, 'viewer'::text, 'worker'::text])))
+)
+WITH (fillfactor='70');
 
 CREATE TABLE tidewheel.attempt (
     job_id uuid NOT NULL,
@@ -162,6 +185,18 @@ CREATE TABLE tidewheel.attempt (
     usage json
 )
 PARTITION BY RANGE (ended_at);
+
+CREATE TABLE tidewheel.audit (
+    id uuid NOT NULL,
+    at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    role text NOT NULL,
+    key_id uuid,
+    tenant text,
+    action text NOT NULL,
+    subject text NOT NULL,
+    detail json
+);
 
 CREATE TABLE tidewheel.census (
     lane integer NOT NULL,
@@ -226,6 +261,7 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error json,
     usage json,
+    erased_at timestamp with time zone,
     fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
@@ -271,6 +307,7 @@ CREATE VIEW tidewheel.finished_job AS
             WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
             ELSE NULL::uuid[]
         END AS parents,
+    job.erased_at,
     job.tenant AS tenant_id
    FROM ((tidewheel.job_history job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -338,6 +375,7 @@ CREATE TABLE tidewheel.job_history_other (
     result_location text,
     error json,
     usage json,
+    erased_at timestamp with time zone,
     fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
@@ -377,6 +415,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     result_location text,
     error json,
     usage json,
+    erased_at timestamp with time zone,
     fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
@@ -565,6 +604,15 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.api_key
+    ADD CONSTRAINT api_key_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.api_key
+    ADD CONSTRAINT api_key_prefix_key UNIQUE (prefix);
+
+ALTER TABLE ONLY tidewheel.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.census
     ADD CONSTRAINT census_pkey PRIMARY KEY (lane, state, priority);
 
@@ -644,6 +692,8 @@ ALTER TABLE ONLY tidewheel.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (id);
 
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
+
+CREATE INDEX audit_tenant ON tidewheel.audit USING btree (tenant, id) WHERE (tenant IS NOT NULL);
 
 CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
 

@@ -2,7 +2,7 @@
 
 from tidewheel.model.checks import check_name
 from tidewheel.model.tenant import Tenant, check_weight
-from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import Part, intern_tenant
 
 
@@ -16,10 +16,10 @@ class Sharing(Part):
             number = await intern_tenant(connection, given.name)
             await connection.execute(SQL["set_weight"], number, given.weight)
             await connection.execute(SQL["note_lanes"])
-            return given
+            return Tenant(*await one(connection, SQL["tenants"], given.name))
 
         return await self._db.transaction(put)
 
-    async def tenants(self) -> list[Tenant]:
-        rows = await self._db.read(lambda connection: connection.fetch(SQL["tenants"]))
-        return sorted((Tenant(*row) for row in rows), key=lambda tenant: tenant.name)
+    async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["tenants"], tenant))
+        return [Tenant(*row) for row in rows]

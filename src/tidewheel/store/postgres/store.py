@@ -11,6 +11,7 @@ from tidewheel.store.postgres.duties import Duties
 from tidewheel.store.postgres.explaining import Explaining
 from tidewheel.store.postgres.gating import Gating
 from tidewheel.store.postgres.keeping import Keeping
+from tidewheel.store.postgres.keys import Keys
 from tidewheel.store.postgres.limiting import Limiting
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
@@ -41,6 +42,7 @@ class PostgresStore(
     Scheduling,
     Occurring,
     Searching,
+    Keys,
     Depending,
     Explaining,
     Duties,

@@ -118,7 +118,7 @@ class Lanes:
     def waiting_for(self, request: ClaimRequest, priority: Priority) -> list[int]:
         """Return the pairs of a priority with queued jobs, due or not, that a worker may and can run now."""
         needs = None if request.needs is None else needs_text(request.needs)
-        key = (request.queues, request.kinds, needs, *sorted(request.labels.items()))
+        key = (request.queues, request.kinds, needs, request.tenant, *sorted(request.labels.items()))
         served = self._served.get(key)
         if served is None:
             if len(self._served) >= _MOST_REMEMBERED:

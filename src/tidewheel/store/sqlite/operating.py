@@ -47,8 +47,8 @@ class Operating:
         given = Tenant(check_name("tenant", tenant), check_weight(weight))
         return await self._write(lambda session: sharing.set_weight(session, given))
 
-    async def tenants(self) -> list[Tenant]:
-        return await self._read(sharing.tenants)
+    async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
+        return await self._read(lambda connection: sharing.tenants(connection, tenant))
 
     async def explain(self, job_id: UUID, *, tenant: str | None = None) -> Facts:
         now = micros(self._clock.now())

@@ -11,7 +11,9 @@ CREATE TABLE meta (
 CREATE TABLE tenant (
     id     INTEGER PRIMARY KEY,
     name   TEXT NOT NULL UNIQUE,
-    weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0)
+    weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0),
+    max_queued  INTEGER CHECK (max_queued >= 0),
+    max_payload INTEGER CHECK (max_payload > 0)
 ) STRICT;
 
 CREATE TABLE lane (
@@ -116,6 +118,8 @@ CREATE TABLE job_history (
     result_location TEXT,
     error           TEXT,
     usage           TEXT,
+    -- When all that the job was about was removed; only the fact that there was such a job is left.
+    erased_at       INTEGER,
     -- Of the error, for the dead.
     fingerprint     TEXT
 ) STRICT;
@@ -330,6 +334,36 @@ CREATE TABLE idempotency (
 
 CREATE INDEX idempotency_check ON idempotency (check_at);
 
+CREATE TABLE api_key (
+    id           BLOB NOT NULL PRIMARY KEY,
+    prefix       TEXT NOT NULL UNIQUE,
+    digest       BLOB NOT NULL,
+    tenant       TEXT,
+    role         TEXT NOT NULL CHECK (role IN ('admin', 'operator', 'submitter', 'viewer', 'worker')),
+    name         TEXT NOT NULL,
+    created_at   INTEGER NOT NULL,
+    created_by   TEXT NOT NULL,
+    expires_at   INTEGER,
+    last_used_at INTEGER,
+    revoked_at   INTEGER,
+    rate         REAL,
+    burst        INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit (
+    id      BLOB NOT NULL PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    actor   TEXT NOT NULL,
+    role    TEXT NOT NULL,
+    key_id  BLOB,
+    tenant  TEXT,
+    action  TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail  TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX audit_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
+
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
@@ -339,7 +373,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.tenant AS tenant_id
+       NULL AS erased_at, job.tenant AS tenant_id
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -353,7 +387,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.tenant AS tenant_id
+       job.erased_at, job.tenant AS tenant_id
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;

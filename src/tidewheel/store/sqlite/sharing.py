@@ -13,13 +13,9 @@ def set_weight(session: Session, given: Tenant) -> Tenant:
     session.run("set_weight", tenant=number, weight=given.weight)
     session.lanes.changed(session.connection)
     session.lanes.read(session.connection)
-    return given
+    return tenants(session.connection, given.name)[0]
 
 
-def tenants(connection: apsw.Connection) -> list[Tenant]:
+def tenants(connection: apsw.Connection, tenant: str | None = None) -> list[Tenant]:
     """See `store.sharing.ShareStore.tenants`."""
-    return sorted((Tenant(name, weight) for _, name, weight in rows(connection, "tenants", {})), key=_name)
-
-
-def _name(tenant: Tenant) -> str:
-    return tenant.name
+    return [Tenant(*row) for row in rows(connection, "tenants_shown", {"tenant": tenant})]

@@ -50,6 +50,7 @@ from tidewheel.store.sqlite import (
     steering,
     working,
 )
+from tidewheel.store.sqlite.access import Access
 from tidewheel.store.sqlite.aging import Ages
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.dead_letters import DeadLetters
@@ -67,7 +68,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(Operating, Scheduling, DeadLetters):
+class SqliteStore(Operating, Scheduling, DeadLetters, Access):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:

@@ -18,7 +18,9 @@ INSERT INTO tidewheel.meta DEFAULT VALUES;
 CREATE TABLE tidewheel.tenant (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name   text NOT NULL UNIQUE,
-    weight float8 NOT NULL DEFAULT 1 CHECK (weight > 0)
+    weight float8 NOT NULL DEFAULT 1 CHECK (weight > 0),
+    max_queued  integer CHECK (max_queued >= 0),
+    max_payload integer CHECK (max_payload > 0)
 );
 
 -- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
@@ -130,6 +132,8 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error           json,
     usage           json,
+    -- When all that the job was about was removed; only the fact that there was such a job is left.
+    erased_at       timestamptz,
     -- Of the error, for the dead.
     fingerprint     text,
     CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
@@ -371,6 +375,37 @@ CREATE TABLE tidewheel.idempotency (
 );
 CREATE INDEX idempotency_created ON tidewheel.idempotency (created_at);
 
+-- Keys of those who come by the network. Kept is a digest and not the key; a key that was revoked stays.
+CREATE TABLE tidewheel.api_key (
+    id           uuid PRIMARY KEY,
+    prefix       text NOT NULL UNIQUE,
+    digest       bytea NOT NULL,
+    tenant       text,
+    role         text NOT NULL CHECK (role IN ('admin', 'operator', 'submitter', 'viewer', 'worker')),
+    name         text NOT NULL,
+    created_at   timestamptz NOT NULL,
+    created_by   text NOT NULL,
+    expires_at   timestamptz,
+    last_used_at timestamptz,
+    revoked_at   timestamptz,
+    rate         float8,
+    burst        integer
+) WITH (fillfactor = 70);
+
+-- Who changed what. Entries are added, and removed when they are old; none is changed.
+CREATE TABLE tidewheel.audit (
+    id      uuid PRIMARY KEY,
+    at      timestamptz NOT NULL,
+    actor   text NOT NULL,
+    role    text NOT NULL,
+    key_id  uuid,
+    tenant  text,
+    action  text NOT NULL,
+    subject text NOT NULL,
+    detail  json
+);
+CREATE INDEX audit_tenant ON tidewheel.audit (tenant, id) WHERE tenant IS NOT NULL;
+
 -- Makes the day partitions from one day on. They are made apart and then attached, which lets everyone else go on;
 -- creating them in place would lock the parent against reads.
 CREATE FUNCTION tidewheel.prepare_days(first date, days integer) RETURNS integer
@@ -407,7 +442,8 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL::timestamptz AS finished_at, NULL::json AS result,
        NULL::text AS result_location, NULL::json AS error, NULL::json AS usage, job.waits, job.on_parent_failure,
-       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents,
+       NULL::timestamptz AS erased_at, job.tenant AS tenant_id
   FROM tidewheel.job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;
@@ -418,7 +454,8 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        NULL::text AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at,
        job.run_at, job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result,
        job.result_location, job.error, job.usage, 0 AS waits, job.on_parent_failure,
-       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents,
+       job.erased_at, job.tenant AS tenant_id
   FROM tidewheel.job_history AS job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;

@@ -25,7 +25,7 @@ WITH named AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT * FROM tidewheel.job_history
             WHERE job_history.id = named.id AND job_history.finished_at >= named.made - interval '1 day'
-              AND job_history.state <> 'succeeded'
+              AND job_history.state <> 'succeeded' AND job_history.erased_at IS NULL
             LIMIT 1
            ) AS history
       JOIN tidewheel.tenant ON tenant.id = history.tenant
@@ -39,6 +39,7 @@ WITH named AS MATERIALIZED (
     DELETE FROM tidewheel.job_history AS history
      USING free
      WHERE free.claimant = 1 AND history.id = free.id AND history.finished_at = free.finished_at AND history.state = free.state
+       AND history.erased_at IS NULL  -- again: it may have been erased while this waited for its lock
     RETURNING history.*
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)

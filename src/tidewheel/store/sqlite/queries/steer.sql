@@ -16,7 +16,7 @@ SELECT history.rowid, history.id, history.tenant, history.unique_key, history.la
   FROM json_each(:jobs) AS named
  CROSS JOIN job_history AS history ON history.id = unhex(named.value)
  CROSS JOIN tenant ON tenant.id = history.tenant
- WHERE history.state <> 'succeeded' AND (:tenant IS NULL OR tenant.name = :tenant)
+ WHERE history.state <> 'succeeded' AND history.erased_at IS NULL AND (:tenant IS NULL OR tenant.name = :tenant)
    AND NOT EXISTS (SELECT 1 FROM ended_parent WHERE ended_parent.parent = history.id)
    AND NOT EXISTS (
        SELECT 1 FROM job

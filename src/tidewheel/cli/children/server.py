@@ -1,0 +1,34 @@
+"""A server as a child of a supervisor."""
+
+from contextlib import AsyncExitStack
+
+import typer
+
+from tidewheel.clock import SystemClock
+from tidewheel.server import Address, Service, Serving, build_app
+from tidewheel.wiring import open_all
+from tidewheel.worker.child import Greeting, run_child
+from tidewheel.worker.link import Drain, Ready
+
+
+async def _serve(greeting: Greeting) -> None:
+    setup, clock, seconds = greeting.setup, SystemClock(), 0.0
+    address = Address(*setup.listen) if setup.listen is not None else Address()
+    store, blobs = await open_all(setup)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(store.close)
+        service = Service(store, blobs, clock)
+        serving = Serving(build_app(service), service, address, clock)
+        await serving.start()
+        greeting.link.send(Ready())
+        if setup.name.endswith("/server-0"):
+            typer.echo(f"Tidewheel answers at {address.url} (docs: {address.url}/docs)")
+        async for word in greeting.words:
+            if isinstance(word, Drain):
+                seconds = word.seconds
+                break
+        await serving.stop(seconds)
+
+
+if __name__ == "__main__":
+    run_child(_serve)

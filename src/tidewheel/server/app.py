@@ -1,0 +1,240 @@
+"""The application: one path that every request takes, whatever its endpoint.
+
+Find the endpoint, recognise who asks, see whether they may, read query and body, run the handler, send the answer.
+Whatever goes wrong on the way becomes a problem document; only what nobody foresaw is a 500, and it is logged.
+"""
+
+import asyncio
+import functools
+import logging
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.routing import compile_path
+from starlette.types import Message, Receive, Scope, Send
+
+from tidewheel.errors import TideError
+from tidewheel.server.docs_page import docs_of
+from tidewheel.server.endpoint import Answer, Call, Endpoint, Stream
+from tidewheel.server.openapi import openapi_of
+from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
+from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query
+from tidewheel.server.roles import Actor, Doorkeeper, OpenDoor, Role
+from tidewheel.server.service import Service
+from tidewheel.server.table import ENDPOINTS
+
+BODY_WITHIN: Final = 30.0
+"""Seconds for a client to send a body."""
+SEND_WITHIN: Final = 30.0
+"""Seconds for a client to take a piece of a stream."""
+MOST_LINES: Final = 10_000
+MOST_STREAMS: Final = 5_000
+_NOBODY: Final = Actor(tenant="", role=Role.VIEWER)
+_request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
+_encode = msgspec.json.Encoder().encode
+_log = logging.getLogger(__name__)
+
+
+class ClientGone(Exception):
+    """The client went away before it had sent all."""
+
+
+class Found(NamedTuple):
+    """What a path leads to."""
+
+    methods: Mapping[str, Endpoint]
+    variables: Mapping[str, str]
+
+
+class App:
+    """An ASGI application."""
+
+    def __init__(self, service: Service, doorkeeper: Doorkeeper, endpoints: Sequence[Endpoint]) -> None:
+        self._service = service
+        self._doorkeeper = doorkeeper
+        self._plain: dict[str, dict[str, Endpoint]] = {}
+        self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
+        self._streams = 0
+        self.under_way = 0
+        """How many requests are being answered."""
+        for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
+            methods = {endpoint.method: endpoint for endpoint in endpoints if endpoint.path == path}
+            if "{" in path:
+                self._patterns.append((compile_path(path)[0], methods))
+            else:
+                self._plain[path] = methods
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
+        request_id = given if _request_id(given) else secrets.token_hex(12)
+        self.under_way += 1
+        try:
+            answer = await self._answer(scope, receive, headers, request_id)
+            await self._send(scope, receive, send, answer, request_id)
+        except ClientGone:
+            return
+        finally:
+            self.under_way -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, headers: Headers, request_id: str) -> Answer:
+        path = scope["path"]
+        try:
+            return await self._handle(scope, receive, headers)
+        except TideError as error:
+            if (refused := refusal_of(error)) is not None:
+                return _refusal(refused, path, request_id)
+            _log.exception("request %s: %s %s failed", request_id, scope["method"], path)
+        except ClientGone:
+            raise
+        except Exception:  # noqa: BLE001 - a client gets an answer, whatever happens
+            _log.exception("request %s: %s %s failed", request_id, scope["method"], path)
+        return _refusal(Refused("internal", CODES["internal"].advice), path, request_id)
+
+    async def _handle(self, scope: Scope, receive: Receive, headers: Headers) -> Answer:
+        found = self._find(scope["path"])
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        endpoint = found.methods.get(method)
+        if endpoint is None:
+            allowed = ", ".join(found.methods)
+            raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
+        actor = _NOBODY if endpoint.role is None else await self._doorkeeper.admit(headers)
+        if endpoint.role is not None and not actor.may(endpoint.role):
+            raise Refused("forbidden", f"this needs the role {endpoint.role}, and this key has {actor.role}")
+        query = read_query(scope["query_string"], endpoint.query)
+        body = None if endpoint.body is None else await _body(endpoint, headers, receive)
+        call = Call(actor=actor, path=found.variables, query=query, body=body, headers=headers)
+        try:
+            async with asyncio.timeout(endpoint.seconds):
+                answer = await endpoint.handler(self._service, call)
+        except TimeoutError:
+            again = [("retry-after", str(RETRY_AFTER))]
+            code: Code = "unavailable" if method == "GET" else "outcome-unknown"
+            raise Refused(code, f"not done within {endpoint.seconds} s", headers=again) from None
+        if isinstance(answer.body, Stream) and self._streams >= MOST_STREAMS:
+            await answer.body.aclose()
+            raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
+        return answer
+
+    def _find(self, path: str) -> Found:
+        if (methods := self._plain.get(path)) is not None:
+            return Found(methods, {})
+        for pattern, methods in self._patterns:
+            if found := pattern.match(path):
+                return Found(methods, found.groupdict())
+        raise Refused("not-found", f"there is nothing at {path[:200]!r}")
+
+    # Answers
+
+    async def _send(self, scope: Scope, receive: Receive, send: Send, answer: Answer, request_id: str) -> None:
+        if isinstance(answer.body, Stream):
+            return await self._send_stream(answer, answer.body, receive, send, request_id)
+        content = b"" if answer.body is None else _bytes(answer.body)
+        fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
+        await send(_start(answer, request_id, fixed))
+        return await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+
+    async def _send_stream(self, answer: Answer, stream: Stream, receive: Receive, send: Send, request_id: str) -> None:
+        """Send piece by piece, until the end, or until the client is gone or takes nothing any more."""
+        gone = asyncio.ensure_future(_gone(receive))
+        self._streams += 1
+        try:
+            await send(_start(answer, request_id, []))
+            while (piece := await _next(stream, gone)) is not None:
+                async with asyncio.timeout(SEND_WITHIN):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        except TimeoutError:
+            _log.info("request %s: the client takes nothing any more", request_id)
+        except TideError as error:
+            _log.warning("request %s: the stream ends early: %s", request_id, error)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._streams -= 1
+            gone.cancel()
+            await stream.aclose()
+
+
+def build_app(service: Service, doorkeeper: Doorkeeper | None = None) -> App:
+    """Return the application of a service; without a doorkeeper it is open to this machine."""
+    service.pages = _pages
+    return App(service, doorkeeper or OpenDoor(), ENDPOINTS)
+
+
+@functools.cache
+def _pages() -> Mapping[str, bytes]:
+    """Make the documents when the first one asks, for that takes a while."""
+    document = openapi_of(ENDPOINTS)
+    return {"openapi": _encode(document), "docs": docs_of(document).encode()}
+
+
+async def _body(endpoint: Endpoint, headers: Headers, receive: Receive) -> Any:
+    raw = await _read(headers, receive, endpoint.most_body)
+    if not raw and endpoint.body_optional:
+        return endpoint.body()
+    media = check_media_type(headers, endpoint.media_types)
+    value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
+    return convert(value, endpoint.body)
+
+
+async def _read(headers: Headers, receive: Receive, most: int) -> bytes:
+    """Return the body, or refuse one that is too large before it is in memory."""
+    length = headers.get("content-length", "0")
+    if length.isdecimal() and int(length) > most:
+        raise Refused("too-large", f"at most {most} bytes, not {length}")
+    parts: list[bytes] = []
+    size, more = 0, True
+    try:
+        async with asyncio.timeout(BODY_WITHIN):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGone
+                parts.append(part := message.get("body", b""))
+                more = message.get("more_body", False)
+                if (size := size + len(part)) > most:
+                    raise Refused("too-large", f"at most {most} bytes")
+    except TimeoutError:
+        raise Refused("too-slow", f"the body did not come within {BODY_WITHIN:g} s") from None
+    return b"".join(parts)
+
+
+def _refusal(refused: Refused, path: str, request_id: str) -> Answer:
+    problem = problem_of(refused, path, request_id)
+    return Answer(problem, problem.status, refused.headers, MEDIA_TYPE)
+
+
+def _bytes(body: Any) -> bytes:
+    return body if isinstance(body, bytes) else _encode(body)
+
+
+def _start(answer: Answer, request_id: str, more: Sequence[tuple[str, str]]) -> Message:
+    headers = [("x-request-id", request_id), ("x-content-type-options", "nosniff"), *answer.headers, *more]
+    if answer.body is not None:
+        headers.append(("content-type", answer.media_type))
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+    return {"type": "http.response.start", "status": answer.status, "headers": encoded}
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _next(stream: Stream, gone: "asyncio.Future[None]") -> bytes | None:
+    """Return the next piece of a stream, or None at its end or when the client is gone."""
+    piece: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(stream, None))
+    try:
+        await asyncio.wait((piece, gone), return_when=asyncio.FIRST_COMPLETED)
+        return piece.result() if piece.done() else None
+    finally:
+        if not piece.done():
+            piece.cancel()
+            await asyncio.wait([piece])

@@ -1,0 +1,116 @@
+"""What an endpoint is: everything about it that routes, checks, OpenAPI and docs are made from."""
+
+import enum
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from tidewheel.server.problems import Code
+from tidewheel.server.reading import JSON
+from tidewheel.server.roles import Actor, Role
+from tidewheel.server.service import Service
+
+MOST_BODY: Final = 1024 * 1024
+SECONDS: Final = 30.0
+EVENTS: Final = "text/event-stream"
+HTML: Final = "text/html; charset=utf-8"
+
+B_co = TypeVar("B_co", covariant=True)
+Q_co = TypeVar("Q_co", covariant=True)
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """A body that is sent piece by piece; closed when it was sent or the client is gone."""
+
+    def __aiter__(self) -> AsyncIterator[bytes]: ...
+
+    async def __anext__(self) -> bytes: ...
+
+    async def aclose(self) -> None: ...
+
+
+class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """No query parameters."""
+
+
+class RequestHeader(enum.Enum):
+    """Headers that mean something to some endpoints."""
+
+    IDEMPOTENCY_KEY = ("Idempotency-Key", "The same key with the same body makes one job, however often it is sent.")
+    PREFER = ("Prefer", "`wait=10` waits up to so many seconds for the end of the job, 60 at most.")
+    LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[B_co, Q_co]):
+    """One request, read and checked."""
+
+    actor: Actor
+    path: Mapping[str, str]
+    """What stands in the variable parts of the path."""
+    query: Q_co
+    body: B_co
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an endpoint answers."""
+
+    body: Any = None
+    """Becomes JSON; bytes are sent as they are, None is no body, and a Stream is sent piece by piece."""
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    media_type: str = JSON
+
+
+Handler = Callable[[Service, Call[Any, Any]], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """One method on one path."""
+
+    method: str
+    path: str
+    """As Starlette writes it; `{id}` is the id of a thing, in any other name a text."""
+    name: str
+    """The operation, in one word or two: stable, for generated clients."""
+    summary: str
+    description: str = ""
+    group: str
+    role: Role | None
+    """The least role; None for what is open to all, without a key."""
+    handler: Handler
+    query: Any = NoQuery
+    body: Any = None
+    """The type of the body; None for none."""
+    body_optional: bool = False
+    """Whether no body stands for one with nothing but defaults."""
+    media_types: tuple[str, ...] = (JSON,)
+    """What the body may come as."""
+    headers: tuple[RequestHeader, ...] = ()
+    answers: Mapping[int, Any] = field(default_factory=dict)
+    """The type of each good answer; None for no body, or a media type for what is not JSON."""
+    errors: tuple[Code, ...] = ()
+    """What else can go wrong than what can with every request."""
+    most_body: int = MOST_BODY
+    seconds: float | None = SECONDS
+    """How long it may take; None for a stream."""
+
+    @property
+    def codes(self) -> tuple[Code, ...]:
+        """Return all that can go wrong."""
+        common: list[Code] = ["bad-parameter", "internal", "unavailable"]
+        if self.role is not None:
+            common += ["unauthorized", "forbidden"]
+        if self.body is not None:
+            common += ["malformed", "too-slow", "too-large", "unsupported-media-type", "invalid"]
+        if self.method != "GET":
+            common += ["outcome-unknown", "store-full"]
+        if "{" in self.path:
+            common += ["not-found"]
+        return tuple(dict.fromkeys([*common, *self.errors]))

@@ -1,0 +1,142 @@
+"""Flow control: gates and limits."""
+
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.errors import NotFound
+from tidewheel.model.gate import Gate, GateMode, GateSpec
+from tidewheel.model.limit import Limit
+from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.job_request import Instant, Name
+from tidewheel.server.names import id_in
+from tidewheel.server.roles import Actor
+from tidewheel.server.service import Service
+
+CREATED: Final = 201
+NO_CONTENT: Final = 204
+MOST: Final = 2**31 - 1
+
+
+class GateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which jobs to close a gate on: all of one's own, or those of a kind, a queue, or both."""
+
+    mode: GateMode
+    """`hold` lets them wait, `drop` ends them."""
+    kind: Name | None = None
+    queue: Name | None = None
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A closed gate."""
+
+    id: UUID
+    mode: GateMode
+    kind: str | None
+    queue: str | None
+    tenant: str | None
+    reason: str
+    author: str
+    created_at: Instant
+
+
+class GateList(msgspec.Struct, frozen=True, kw_only=True):
+    """The closed gates, oldest first."""
+
+    gates: list[GateDocument]
+
+
+class LimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many jobs with a key may run at once."""
+
+    most: Annotated[int, Meta(ge=1, le=MOST)]
+
+
+class LimitDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A cap on the jobs that run at once under one key."""
+
+    key: str
+    most: int | None
+    running: int
+    rate: str | None
+    """Starts in a time, such as `10/s`."""
+
+
+class LimitList(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits, by key."""
+
+    limits: list[LimitDocument]
+
+
+async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answer:
+    """Close a gate; it takes the place of the one on just the same."""
+    request = call.body
+    spec = GateSpec(
+        mode=request.mode,
+        kind=request.kind,
+        queue=request.queue,
+        tenant=call.actor.tenant,
+        reason=request.reason,
+        author=call.actor.key_id or "",
+    )
+    gate = await service.store.close_gate(spec)
+    return Answer(_gate(gate), CREATED, (("location", f"/v1/gates/{gate.id}"),))
+
+
+async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Open a gate again."""
+    gate_id = id_in(call, "gate")
+    if not any(gate.id == gate_id and _is_own(gate, call.actor) for gate in await service.store.gates()):
+        raise NotFound("gate", gate_id)
+    await service.store.open_gate(gate_id)
+    return Answer(None, NO_CONTENT)
+
+
+async def gates(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return the gates that jobs of one's own may be behind."""
+    found = await service.store.gates()
+    return Answer(GateList(gates=[_gate(gate) for gate in found if gate.tenant in (None, call.actor.tenant)]))
+
+
+async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answer:
+    """Set how many jobs with a key may run at once."""
+    limit = await service.store.set_limit(call.path["key"], call.body.most, tenant=call.actor.tenant)
+    return Answer(_limit(limit))
+
+
+async def remove_limit(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Remove a limit; who waits for it is released."""
+    await service.store.remove_limit(call.path["key"], tenant=call.actor.tenant)
+    return Answer(None, NO_CONTENT)
+
+
+async def limits(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return the limits with how many run under each."""
+    found = await service.store.limits(tenant=call.actor.tenant)
+    return Answer(LimitList(limits=[_limit(limit) for limit in found]))
+
+
+def _is_own(gate: Gate, actor: Actor) -> bool:
+    return gate.tenant == actor.tenant or (gate.tenant is None and actor.everywhere)
+
+
+def _gate(gate: Gate) -> GateDocument:
+    return GateDocument(
+        id=gate.id,
+        mode=gate.mode,
+        kind=gate.kind,
+        queue=gate.queue,
+        tenant=gate.tenant,
+        reason=gate.reason,
+        author=gate.author,
+        created_at=gate.created_at,
+    )
+
+
+def _limit(limit: Limit) -> LimitDocument:
+    return LimitDocument(
+        key=limit.key, most=limit.most, running=limit.running, rate=None if limit.rate is None else str(limit.rate)
+    )

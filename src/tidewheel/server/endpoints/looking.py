@@ -1,0 +1,107 @@
+"""Looking at jobs: one, many, their attempts and their relatives."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.model.dependency import Relative
+from tidewheel.model.states import State
+from tidewheel.server.cursors import seal_id, unseal_id
+from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.filters import MOST_PER_PAGE, JobQuery, filter_of, scope_of
+from tidewheel.server.job_document import AttemptDocument, JobDocument, attempt_document, job_document
+from tidewheel.server.names import id_in
+from tidewheel.server.reading import parameter
+from tidewheel.server.service import Service
+
+
+class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which part of a list to return."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
+    cursor: Annotated[str, Meta(max_length=200)] | None = None
+    """The `next_cursor` of the page before."""
+
+
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs, newest first. A page may be short, even empty, while there is a next one."""
+
+    jobs: list[JobDocument]
+    next_cursor: str | None
+    """Leads to the next page; null at the end."""
+
+
+class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
+    """The attempts of a job, first to last: those that did not end in success, and the last one."""
+
+    attempts: list[AttemptDocument]
+
+
+class RelativeDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A parent or a child of a job."""
+
+    id: UUID
+    kind: str | None
+    state: State | None
+    """Null if its record was removed."""
+
+
+class RelativePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Parents or children of a job, by their ids."""
+
+    jobs: list[RelativeDocument]
+    next_cursor: str | None
+
+
+async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return a job."""
+    job = await service.store.get(id_in(call), tenant=call.actor.tenant)
+    return Answer(job_document(job, service.clock.now()))
+
+
+async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
+    """Return a page of jobs."""
+    query = call.query
+    where = parameter(partial(filter_of, query, call.actor.tenant))
+    scope = scope_of(_JOBS, query)
+    page = await service.store.find(where, limit=query.limit, after=unseal_id(scope, query.cursor))
+    now = service.clock.now()
+    documents = [job_document(job, now, full=False) for job in page.jobs]
+    return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next)))
+
+
+async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return the attempts of a job."""
+    found = await service.store.attempts(id_in(call), tenant=call.actor.tenant)
+    return Answer(AttemptList(attempts=[attempt_document(attempt) for attempt in found]))
+
+
+async def parents(service: Service, call: Call[None, PageQuery]) -> Answer:
+    """Return the jobs that a job waits or waited for."""
+    job_id, query = id_in(call), call.query
+    scope = f"parents/{job_id}"
+    after = unseal_id(scope, query.cursor)
+    found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.actor.tenant)
+    return _relatives(scope, found, query.limit)
+
+
+async def children(service: Service, call: Call[None, PageQuery]) -> Answer:
+    """Return the jobs that wait or waited for a job."""
+    job_id, query = id_in(call), call.query
+    scope = f"children/{job_id}"
+    after = unseal_id(scope, query.cursor)
+    found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.actor.tenant)
+    return _relatives(scope, found, query.limit)
+
+
+def _relatives(scope: str, found: Sequence[Relative], limit: int) -> Answer:
+    documents = [RelativeDocument(id=one.job_id, kind=one.kind, state=one.state) for one in found]
+    last = found[-1].job_id if len(found) == limit else None
+    return Answer(RelativePage(jobs=documents, next_cursor=seal_id(scope, last)))
+
+
+_JOBS: Final = "jobs"

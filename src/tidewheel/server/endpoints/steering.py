@@ -1,0 +1,125 @@
+"""Steering: cancel jobs, and send them round again; one, or all that meet some conditions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.errors import Conflict, Invalid, NotFound
+from tidewheel.model.states import ACTIVE, REDRIVABLE, State
+from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.filters import BulkRequest, Conditions, filter_of
+from tidewheel.server.job_document import job_document
+from tidewheel.server.names import id_in
+from tidewheel.server.service import Service
+from tidewheel.store.base import JobFilter
+
+OK: Final = 200
+ACCEPTED: Final = 202
+PAGE: Final = 500
+AT_ONCE: Final = 50
+MOST_COUNTED: Final = 50_000
+"""How far a dry run counts."""
+
+
+class CancelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why a job is cancelled."""
+
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class BulkAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bulk action did, or would do."""
+
+    matched: int
+    """How many jobs met the conditions."""
+    done: int
+    """For how many of them it was done; others were faster with the rest."""
+    more: bool
+    """Whether there are others still."""
+    dry_run: bool
+
+
+async def cancel(service: Service, call: Call[CancelRequest, NoQuery]) -> Answer:
+    """Cancel a job: one that waits never starts, one that runs is asked to stop."""
+    job = await service.store.cancel(id_in(call), tenant=call.actor.tenant, reason=call.body.reason)
+    return Answer(job_document(job, service.clock.now()), ACCEPTED if job.cancelling else OK)
+
+
+async def retry(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Send a job that ended without success round again."""
+    job_id, tenant = id_in(call), call.actor.tenant
+    redriven = await service.store.redrive([job_id], tenant=tenant)
+    job = await service.store.get(job_id, tenant=tenant)
+    if not redriven:
+        raise Conflict(f"job {job_id} is {job.state} and was not sent round again")
+    return Answer(job_document(job, service.clock.now()), ACCEPTED)
+
+
+async def cancel_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answer:
+    """Cancel all active jobs that meet the conditions."""
+    tenant, reason = call.actor.tenant, call.body.reason
+
+    async def cancel_some(ids: Sequence[UUID]) -> int:
+        done = 0
+        for first in range(0, len(ids), AT_ONCE):
+            group = (service.store.cancel(job_id, tenant=tenant, reason=reason) for job_id in ids[first:][:AT_ONCE])
+            ends = await asyncio.gather(*group, return_exceptions=True)
+            failures = [end for end in ends if isinstance(end, BaseException) and not isinstance(end, NotFound)]
+            if failures:
+                raise failures[0]
+            done += sum(not isinstance(end, BaseException) for end in ends)
+        return done
+
+    return await _many(service, call, ACTIVE, cancel_some)
+
+
+async def retry_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answer:
+    """Send all jobs round again that ended without success and meet the conditions."""
+
+    async def redrive_some(ids: Sequence[UUID]) -> int:
+        return len(await service.store.redrive(ids, tenant=call.actor.tenant))
+
+    return await _many(service, call, REDRIVABLE, redrive_some)
+
+
+async def _many(
+    service: Service,
+    call: Call[BulkRequest, NoQuery],
+    states: Sequence[State],
+    act: Callable[[Sequence[UUID]], Awaitable[int]],
+) -> Answer:
+    request = call.body
+    where = _filter_of(request.where, call.actor.tenant, states)
+    most = MOST_COUNTED if request.dry_run else request.limit
+    matched = done = 0
+    async for page in _pages(service, where):
+        ids = page[: most - matched]
+        matched += len(ids)
+        done += 0 if request.dry_run else await act(ids)
+        if len(ids) < len(page):
+            return Answer(BulkAnswer(matched=matched, done=done, more=True, dry_run=request.dry_run))
+    return Answer(BulkAnswer(matched=matched, done=done, more=False, dry_run=request.dry_run))
+
+
+def _filter_of(where: Conditions, tenant: str, states: Sequence[State]) -> JobFilter:
+    if where == Conditions():
+        raise Invalid("where", "must name at least one condition")
+    try:
+        chosen = filter_of(where, tenant)
+    except Invalid as error:
+        raise Invalid(f"where.{error.field}", error.why) from None
+    return msgspec.structs.replace(chosen, states=frozenset(states) & (chosen.states or frozenset(states)))
+
+
+async def _pages(service: Service, where: JobFilter) -> AsyncIterator[list[UUID]]:
+    """Return the ids of the jobs that meet the conditions, page by page; what was asked to stop already is left out."""
+    after: UUID | None = None
+    while where.states:
+        page = await service.store.find(where, limit=PAGE, after=after)
+        yield [job.id for job in page.jobs if not job.cancelling]
+        if (after := page.next) is None:
+            return

@@ -1,0 +1,185 @@
+"""All that can go wrong with a request, as problem documents (RFC 9457) with codes that stay the same."""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from tidewheel.errors import (
+    AlreadyActive,
+    Conflict,
+    IdTaken,
+    Invalid,
+    KeyReused,
+    LeaseLost,
+    NotFound,
+    OutcomeUnknown,
+    StoreFull,
+    TideError,
+    Unavailable,
+)
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER: Final = 1
+"""Seconds after which to try again what was refused for now."""
+
+
+class Kind(NamedTuple):
+    """What a code means."""
+
+    status: int
+    title: str
+    advice: str
+
+
+CODES: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        "malformed": Kind(400, "The body cannot be read", "Send one JSON value in UTF-8 without twin keys."),
+        "bad-parameter": Kind(400, "A query parameter is wrong", "`errors` names it."),
+        "bad-header": Kind(400, "A header is wrong", "`errors` names it."),
+        "bad-cursor": Kind(400, "The cursor belongs to another list", "Begin again without a cursor."),
+        "unauthorized": Kind(401, "Who are you?", "Send `Authorization: Bearer <key>`."),
+        "forbidden": Kind(403, "Not allowed", "Ask for a key with a higher role."),
+        "not-found": Kind(404, "No such thing", "It was never there, was removed, or is not yours."),
+        "method-not-allowed": Kind(405, "No such method here", "`Allow` lists those that are."),
+        "too-slow": Kind(408, "The body did not come in time", "Send the request again."),
+        "conflict": Kind(409, "Does not fit the present state", "Look at the job again."),
+        "already-active": Kind(409, "A job with this unique key is active", "Wait for it, or use `unique: keep`."),
+        "id-taken": Kind(409, "There is a job with this id", "Let the server choose the id."),
+        "not-finished": Kind(409, "The job has not ended", "Ask again later, or with `Prefer: wait=10`."),
+        "no-result": Kind(409, "The job ended without a result", "Its `error` says why."),
+        "gone": Kind(410, "The result was removed", "It was kept as long as was configured."),
+        "too-large": Kind(413, "The body is too large", "Send less, or several requests."),
+        "unsupported-media-type": Kind(415, "Not the right content type", "The docs of the endpoint name it."),
+        "invalid": Kind(422, "A value is wrong", "`errors` points to each one."),
+        "key-reused": Kind(422, "The idempotency key belongs to another request", "Use a new key."),
+        "internal": Kind(500, "An error of this server", "Tell its operator the `request_id`."),
+        "unavailable": Kind(503, "Not now", "Try again after `Retry-After` seconds."),
+        "outcome-unknown": Kind(503, "It may or may not have happened", "Send it again with its Idempotency-Key."),
+        "overloaded": Kind(503, "Too much at once", "Try again after `Retry-After` seconds."),
+        "store-full": Kind(503, "The store has no room left", "Tell its operator."),
+    }
+)
+
+Code = Literal[
+    "malformed",
+    "bad-parameter",
+    "bad-header",
+    "bad-cursor",
+    "unauthorized",
+    "forbidden",
+    "not-found",
+    "method-not-allowed",
+    "too-slow",
+    "conflict",
+    "already-active",
+    "id-taken",
+    "not-finished",
+    "no-result",
+    "gone",
+    "too-large",
+    "unsupported-media-type",
+    "invalid",
+    "key-reused",
+    "internal",
+    "unavailable",
+    "outcome-unknown",
+    "overloaded",
+    "store-full",
+]
+
+
+class Flaw(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is wrong, and where."""
+
+    detail: str
+    pointer: str | None = None
+    """Into the body, as a JSON Pointer."""
+    parameter: str | None = None
+    """The name of a query parameter."""
+    header: str | None = None
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    """Where the code is explained."""
+    title: str
+    status: int
+    detail: str
+    instance: str
+    """The path that was asked for."""
+    code: str
+    """What programs look at; it stays the same, whatever the words."""
+    request_id: str
+    errors: tuple[Flaw, ...] = ()
+
+
+class Refused(TideError):
+    """A request that is answered with a problem, before anything was done."""
+
+    def __init__(
+        self, code: Code, detail: str, *, flaws: Sequence[Flaw] = (), headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.flaws = tuple(flaws)
+        self.headers = tuple(headers)
+
+
+_BY_ERROR: Final[tuple[tuple[type[TideError], Code], ...]] = (
+    (NotFound, "not-found"),
+    (KeyReused, "key-reused"),
+    (AlreadyActive, "already-active"),
+    (IdTaken, "id-taken"),
+    (Conflict, "conflict"),
+    (LeaseLost, "conflict"),
+    (OutcomeUnknown, "outcome-unknown"),
+    (StoreFull, "store-full"),
+    (Unavailable, "unavailable"),
+)
+
+
+def refusal_of(error: TideError) -> Refused | None:
+    """Return how an error is told to a client; None for one that is not theirs to hear."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, Invalid):
+        return Refused("invalid", str(error), flaws=[Flaw(detail=error.why, pointer=pointer_of(error.field))])
+    code = next((code for kind, code in _BY_ERROR if isinstance(error, kind)), None)
+    if code is None:
+        return None
+    # What a store says about its own troubles names hosts and files, which are nobody's business here.
+    detail = CODES[code].advice if isinstance(error, Unavailable) else str(error)
+    headers = [("retry-after", str(RETRY_AFTER))] if CODES[code].status == 503 else []  # noqa: PLR2004 - a status
+    return Refused(code, detail, headers=headers)
+
+
+def problem_of(refused: Refused, path: str, request_id: str) -> Problem:
+    """Return the document of a refusal."""
+    kind = CODES[refused.code]
+    return Problem(
+        type=f"/docs#{refused.code}",
+        title=kind.title,
+        status=kind.status,
+        detail=refused.detail,
+        instance=path,
+        code=refused.code,
+        request_id=request_id,
+        errors=refused.flaws,
+    )
+
+
+_STEP: Final = re.compile(r"[^.\[\]]+")
+
+
+def pointer_of(field: str) -> str:
+    """Return the JSON Pointer of a field such as `specs[3].retry.delay`; the specs are the body itself."""
+    steps = _STEP.findall(field)
+    if steps[:1] == ["specs"]:
+        steps = steps[1:]
+    return "".join(f"/{step.replace('~', '~0').replace('/', '~1')}" for step in steps if step != "...")

@@ -1,0 +1,124 @@
+"""Serving: the application behind a real socket, started and ended inside an event loop that is there already."""
+
+import asyncio
+import logging
+import socket
+from typing import Any, Final, NamedTuple
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server
+
+from tidewheel.clock import Clock
+from tidewheel.errors import Invalid
+from tidewheel.server.app import App
+from tidewheel.server.roles import is_loopback
+from tidewheel.server.service import Service
+
+DEFAULT_PORT: Final = 8433
+BACKLOG: Final = 1024
+HEADERS_WITHIN: Final = 20.0
+"""Seconds for a client to send the head of its next request; then the connection is closed."""
+UP_WITHIN: Final = 10.0
+LOOK_EVERY: Final = 0.01
+
+
+class Address(NamedTuple):
+    """Where a server listens."""
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+
+    @property
+    def url(self) -> str:
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+
+class Reservation:
+    """A port that is kept for servers of this program, and of no other start of it.
+
+    Several processes listen on one port, and the kernel shares connections out among them. So that a second start with
+    another database does not take half of them unnoticed, the port must be free at first, and is then kept.
+    """
+
+    def __init__(self, wanted: Address) -> None:
+        try:
+            found = socket.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)[0]
+        except (OSError, UnicodeError) as error:
+            raise Invalid("host", f"{wanted.host!r} is no address of this machine: {error}") from None
+        if not is_loopback(str(found[4][0])):
+            raise Invalid("host", f"{wanted.host} can be reached from elsewhere, and there are no keys yet to ask for")
+        _bind(found, wanted, shared=False).close()
+        self._kept = _bind(found, wanted, shared=True)
+        self.address = Address(*self._kept.getsockname()[:2])
+
+    def close(self) -> None:
+        """Let go of the port."""
+        self._kept.close()
+
+
+class Serving:
+    """A server in this process."""
+
+    def __init__(self, app: App, service: Service, address: Address, clock: Clock) -> None:
+        self._app = app
+        self._service = service
+        self._address = address
+        self._clock = clock
+        self._server = Server(
+            app,
+            address=address.host,
+            port=address.port,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=BACKLOG,
+            http1_settings=HTTP1Settings(header_read_timeout=int(HEADERS_WITHIN * 1000)),
+            log_enabled=False,
+        )
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listen; returns when connections are accepted."""
+        logging.getLogger("_granian").setLevel(logging.ERROR)
+        self._running = asyncio.create_task(self._server.serve())
+        latest = self._clock.monotonic() + UP_WITHIN
+        while not await _answers(self._address):
+            if self._running.done():
+                self._running.result()
+            if self._clock.monotonic() > latest:
+                raise Invalid("port", f"nobody listens on {self._address.url} after {UP_WITHIN:g} s")
+            await self._clock.sleep(LOOK_EVERY)
+
+    async def stop(self, seconds: float) -> None:
+        """Accept nothing more, give requests under way so many seconds to be answered, and end."""
+        self._service.stopping.set()
+        latest = self._clock.monotonic() + seconds
+        while self._app.under_way and self._clock.monotonic() < latest:
+            await self._clock.sleep(LOOK_EVERY)
+        self._server.stop()  # type: ignore[no-untyped-call]
+        if self._running is not None:
+            await self._running
+
+
+def _bind(found: tuple[Any, ...], wanted: Address, *, shared: bool) -> socket.socket:
+    family, _, _, _, place = found
+    end = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        end.bind(place)
+    except OSError as error:
+        end.close()
+        raise Invalid("port", f"{wanted.url} cannot be listened on: {error.strerror}") from None
+    return end
+
+
+async def _answers(address: Address) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(address.host, address.port)
+    except OSError:
+        return False
+    writer.close()
+    return True

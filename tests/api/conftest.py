@@ -1,0 +1,109 @@
+"""A real server over loopback, on each of the stores."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from tests.builders import a_claim, a_worker, outcome_of
+from tidewheel.blobs import Blobs, open_blobs
+from tidewheel.clock import SystemClock
+from tidewheel.model.log import LogLine
+from tidewheel.model.states import Cause
+from tidewheel.server import Address, Service, Serving, build_app
+from tidewheel.server.app import App
+from tidewheel.server.serving import Reservation
+from tidewheel.store.base import Store
+from tidewheel.wiring import open_store
+
+CLOCK = SystemClock()
+
+
+@dataclass
+class Api:
+    """A server, a client that speaks to it, and what is behind it."""
+
+    client: httpx.AsyncClient
+    service: Service
+    app: App
+    store: Store
+    blobs: Blobs
+    address: Address
+
+    async def submit(self, **fields: Any) -> UUID:
+        """Submit a job and return its id."""
+        answer = await self.client.post("/v1/jobs", json={"kind": "mail"} | fields)
+        assert answer.status_code == 202, answer.text
+        return UUID(answer.json()["id"])
+
+    async def get(self, job_id: object) -> dict[str, Any]:
+        answer = await self.client.get(f"/v1/jobs/{job_id}")
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def run(self, cause: Cause = Cause.RETURNED, lines: Sequence[str] = (), **fields: Any) -> UUID:
+        """Claim one job, let it say something, and end it."""
+        worker = await self.store.register(a_worker())
+        claimed = await self.store.claim(a_claim(worker.id, 1))
+        [run] = claimed.runs
+        now = CLOCK.now()
+        await self.store.append_logs(
+            [LogLine(run.job_id, run.token, number, now, "stdout", None, text) for number, text in enumerate(lines)]
+        )
+        await self.store.settle(worker.id, [outcome_of(run, cause, **fields)])
+        return run.job_id
+
+
+def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Return the problem that an answer must be."""
+    assert answer.headers["content-type"] == "application/problem+json", answer.text
+    found: dict[str, Any] = answer.json()
+    assert (answer.status_code, found["status"], found["code"]) == (status, status, code), answer.text
+    assert found["request_id"] == answer.headers["x-request-id"]
+    return found
+
+
+@asynccontextmanager
+async def serving(database: str, folder: Path) -> AsyncIterator[Api]:
+    """Serve a database on a port of its own."""
+    store, blobs = await open_store(database), open_blobs((folder / "blobs").as_uri())
+    service = Service(store, blobs, CLOCK)
+    reserved = Reservation(Address(port=0))
+    app = build_app(service)
+    server = Serving(app, service, reserved.address, CLOCK)
+    await server.start()
+    try:
+        async with httpx.AsyncClient(base_url=reserved.address.url, timeout=30, verify=False) as client:
+            yield Api(client, service, app, store, blobs, reserved.address)
+    finally:
+        await server.stop(5)
+        reserved.close()
+        await store.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/tide.db"
+    url: str = request.getfixturevalue("postgres_database")
+    return url
+
+
+@pytest.fixture
+async def api(database: str, tmp_path: Path) -> AsyncIterator[Api]:
+    """On both stores."""
+    async with serving(database, tmp_path) as served:
+        yield served
+
+
+@pytest.fixture
+async def lone_api(tmp_path: Path) -> AsyncIterator[Api]:
+    """On SQLite alone, for what has nothing to do with a store."""
+    async with serving(f"sqlite:///{tmp_path}/tide.db", tmp_path) as served:
+        yield served
