@@ -146,10 +146,14 @@ def read_query(raw: bytes, kind: Any) -> Any:
         twin = next(name for name, _ in pairs if [other for other, _ in pairs].count(name) > 1)
         raise bad_parameter(twin, "is given twice")
     try:
-        return msgspec.convert(given, kind, strict=False)
+        query = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         words, pointer = _place(error)
         raise bad_parameter(pointer.removeprefix("/"), words) from None
+    for name in given:
+        if getattr(query, name) is None:
+            raise bad_parameter(name, "must be left out or have a value, and not be null")
+    return query
 
 
 def parameter(check: Callable[[], Any]) -> Any:
