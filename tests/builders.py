@@ -11,9 +11,11 @@ from tidewheel.model.job import JobSpec, Options, Run
 from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs
+from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import ClaimRequest
+from tidewheel.triggers import Interval, Rule, Trigger, to_json
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -83,3 +85,10 @@ def a_run(options: Options | None = None, *, failures: int = 0, losses: int = 0,
         "losses": losses,
     }
     return Run(**(values | changes))
+
+
+def a_schedule(name: str = "tidy", rule: Rule | None = None, **fields: Any) -> ScheduleSpec:
+    """A schedule that fires every minute, unless there is another rule; fields may be bounds of its trigger, too."""
+    bounds = {field: fields.pop(field) for field in Trigger.__struct_fields__ if field in fields}
+    trigger = Trigger(rule=rule or Interval(MINUTE), **bounds)
+    return ScheduleSpec(name=name, trigger=msgspec.Raw(to_json(trigger)), **{"kind": "tidy", **fields})

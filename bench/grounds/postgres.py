@@ -50,7 +50,7 @@ class PostgresPlace:
             run_at, job_id = BEGINNING
             while True:
                 taken = await self._raw.fetch(
-                    SQL["take"], self.worker_id, [lane], [priority], [run_at], [job_id], [batch]
+                    SQL["take"], self.worker_id, [lane], [priority], [run_at], [job_id], [batch], "open"
                 )
                 watch.claimed()
                 if taken:

@@ -13,28 +13,35 @@ if TYPE_CHECKING:
         JobFailed,
         KeyReused,
         LeaseLost,
+        NameTaken,
         NotFound,
         OutcomeUnknown,
+        QueueFull,
+        StaleVersion,
         StoreFull,
         StoreMismatch,
         TideError,
         Unavailable,
     )
     from tidewheel.model.job import Job as JobInfo
+    from tidewheel.model.misfire import Misfire
     from tidewheel.model.priority import Priority
     from tidewheel.model.retry import RetryPolicy
     from tidewheel.model.states import State
     from tidewheel.sdk.app import App
     from tidewheel.sdk.flow import chain, group
     from tidewheel.sdk.job import GroupJob, Job
+    from tidewheel.sdk.secrets import secret
     from tidewheel.sdk.task import Signature, Task
     from tidewheel.sdk.transaction import Transaction
     from tidewheel.tasks.context import Context
+    from tidewheel.tasks.limiting import Concurrency, Rate
     from tidewheel.tasks.signals import Fatal, Retry
 
 __all__ = [
     "AlreadyActive",
     "App",
+    "Concurrency",
     "Conflict",
     "Context",
     "Fatal",
@@ -47,12 +54,17 @@ __all__ = [
     "JobInfo",
     "KeyReused",
     "LeaseLost",
+    "Misfire",
+    "NameTaken",
     "NotFound",
     "OutcomeUnknown",
     "Priority",
+    "QueueFull",
+    "Rate",
     "Retry",
     "RetryPolicy",
     "Signature",
+    "StaleVersion",
     "State",
     "StoreFull",
     "StoreMismatch",
@@ -62,16 +74,20 @@ __all__ = [
     "Unavailable",
     "chain",
     "group",
+    "secret",
 ]
 
 _ELSEWHERE = {
     "App": "sdk.app",
+    "Concurrency": "tasks.limiting",
     "Context": "tasks.context",
     "Fatal": "tasks.signals",
     "GroupJob": "sdk.job",
     "Job": "sdk.job",
     "JobInfo": "model.job",
+    "Misfire": "model.misfire",
     "Priority": "model.priority",
+    "Rate": "tasks.limiting",
     "Retry": "tasks.signals",
     "RetryPolicy": "model.retry",
     "Signature": "sdk.task",
@@ -80,6 +96,7 @@ _ELSEWHERE = {
     "Transaction": "sdk.transaction",
     "chain": "sdk.flow",
     "group": "sdk.flow",
+    "secret": "sdk.secrets",
 }
 """Where the names are that are not errors; each is loaded when it is asked for."""
 

@@ -7,7 +7,13 @@
     │   ├── KeyReused(key)             an idempotency key came back with another body
     │   ├── AlreadyActive(job_id)      a job with the same unique key has not ended
     │   ├── IdTaken(job_id)            there is a job with the id that was given
+    │   ├── NotFinished(job_id, state) only for jobs that have ended
+    │   ├── NameTaken(name)            there is a schedule of that name
+    │   ├── StaleVersion(…)            the schedule was changed since it was read
     │   └── IllegalMove(state, cause)  no such move in the transition table
+    ├── Unauthenticated                no key, or one that opens nothing: never said which  401
+    ├── Forbidden(action, role)        the key is good, its role or tenant is not           403
+    ├── TooMany(what, retry_after)     too many requests, or jobs: later                    429
     ├── LeaseLost(worker_id)           the worker is no longer alive for the store      409
     ├── JobFailed(job_id, state, …)    a job was waited for that ended without a result —
     │   └── JobCancelled               someone cancelled it
@@ -65,12 +71,48 @@ class AlreadyActive(Conflict):
         self.key = key
 
 
+class QueueFull(Conflict):
+    """A queue has as many waiting jobs as its cap allows; nothing was stored."""
+
+    def __init__(self, queue: str, most: int) -> None:
+        super().__init__(f"queue {queue!r} is full: at most {most} jobs may wait in it")
+        self.queue = queue
+        self.most = most
+
+
 class IdTaken(Conflict):
     """There is a job with the id that was given, active or finished."""
 
     def __init__(self, job_id: object) -> None:
         super().__init__(f"there is a job {job_id} already")
         self.job_id = job_id
+
+
+class NotFinished(Conflict):
+    """The job has not ended yet, and only what has ended may be treated so."""
+
+    def __init__(self, job_id: object, state: str) -> None:
+        super().__init__(f"job {job_id} is {state}: cancel it, or wait for its end")
+        self.job_id = job_id
+        self.state = state
+
+
+class NameTaken(Conflict):
+    """There is a schedule of that name already."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a schedule named {name!r} already")
+        self.name = name
+
+
+class StaleVersion(Conflict):
+    """A schedule was changed since the version that the caller knows."""
+
+    def __init__(self, name: str, given: int, current: int) -> None:
+        super().__init__(f"schedule {name!r} is at version {current} by now, not {given}: read it again")
+        self.name = name
+        self.given = given
+        self.current = current
 
 
 class IllegalMove(Conflict):
@@ -80,6 +122,31 @@ class IllegalMove(Conflict):
         super().__init__(f"a {state} job cannot move by {cause}")
         self.state = state
         self.cause = cause
+
+
+class Unauthenticated(TideError):
+    """There was no key, or one that opens nothing. The words are always the same: they are no hint."""
+
+    def __init__(self) -> None:
+        super().__init__("a valid key is needed")
+
+
+class Forbidden(TideError):
+    """The key is good, but its role or tenant does not allow this."""
+
+    def __init__(self, action: str, role: str) -> None:
+        super().__init__(f"the role {role} of this key does not allow {action}")
+        self.action = action
+        self.role = role
+
+
+class TooMany(TideError):
+    """More was asked for than is allowed now; `retry_after` are the seconds until it is worth another try."""
+
+    def __init__(self, what: str, retry_after: int) -> None:
+        super().__init__(f"too many {what}: try again in {retry_after} s")
+        self.what = what
+        self.retry_after = retry_after
 
 
 class LeaseLost(TideError):

@@ -130,3 +130,23 @@ def test_up_can_be_stopped_while_it_waits_for_a_server_that_does_not_answer(tmp_
             out, _ = process.communicate(timeout=5)
             connection.close()
     assert (process.returncode, out) == (0, "stopped\n")
+
+
+def test_a_chore_is_done_once_by_its_name(tmp_path: Path) -> None:
+    tide(tmp_path, "store", "migrate")
+    assert "expiry" in tide(tmp_path, "keeper", "chores").stdout.split()
+    done = tide(tmp_path, "keeper", "run-once", "expiry")
+    assert (done.returncode, done.stdout) == (0, "expiry: 0\n")
+    unknown = tide(tmp_path, "keeper", "run-once", "dusting")
+    assert (unknown.returncode, unknown.stderr) == (1, "tide: no chore dusting\n")
+
+
+@pytest.mark.parametrize("command", ["up", "worker"])
+def test_ages_that_make_no_sense_are_refused_before_anything_runs(tmp_path: Path, command: str) -> None:
+    wrong = tide(tmp_path, command, "--keep", "dead=soon")
+    assert (wrong.returncode, wrong.stderr.startswith("tide: keep: ")) == (1, True)
+    wrong = tide(tmp_path, command, TIDE_KEEP="dead=90d asleep=3d")
+    assert (wrong.returncode, "asleep=3d" in wrong.stderr) == (1, True)
+    wrong = tide(tmp_path, command, TIDE_MAX_AGE="never")
+    assert (wrong.returncode, wrong.stderr.startswith("tide: max_age: ")) == (1, True)
+    assert list(tmp_path.iterdir()) == []

@@ -74,6 +74,11 @@ class Backend(abc.ABC):
             ids += [answer.job_id for answer in answers]
         return ids
 
+    @property
+    @abc.abstractmethod
+    def place(self) -> str:
+        """What another process opens the same database by."""
+
     @abc.abstractmethod
     async def _open(self) -> Store: ...
 
@@ -98,6 +103,14 @@ class Backend(abc.ABC):
         """Let the counter of a limit say something wrong."""
 
     @abc.abstractmethod
+    async def set_clock_back(self, by: timedelta) -> None:
+        """Let the store's clock say an earlier time."""
+
+    @abc.abstractmethod
+    async def forget_looks(self) -> None:
+        """Let all limits forget that someone waits for their tokens."""
+
+    @abc.abstractmethod
     async def spoil_waits(self, job_id: UUID, waits: int) -> None:
         """Let a blocked job believe that it waits for another number of parents."""
 
@@ -108,6 +121,14 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     async def edges(self) -> list[tuple[UUID, UUID]]:
         """Return all parents with their children that are stored."""
+
+    @abc.abstractmethod
+    async def written(self, kind: str) -> object:
+        """Return something that differs once a waiting job of a kind was written to."""
+
+    @abc.abstractmethod
+    async def count(self, table: str) -> int:
+        """Return how many rows a table has."""
 
     # Levers that only some databases have.
 
@@ -134,6 +155,10 @@ class SqliteBackend(Backend):
         super().__init__()
         self._path = folder / f"{secrets.token_hex(4)}.db"
         self.clock = FakeClock(START)
+
+    @property
+    def place(self) -> str:
+        return f"sqlite:///{self._path}"
 
     async def _open(self) -> Store:
         from tidewheel.store.sqlite import open_store  # noqa: PLC0415 - a store that is not installed fails its own tests
@@ -171,6 +196,12 @@ class SqliteBackend(Backend):
     async def spoil_limit(self, key: str, running: int) -> None:
         self._execute("UPDATE limit_key SET running = ? WHERE key = ?", (running, key))
 
+    async def set_clock_back(self, by: timedelta) -> None:
+        self.clock.step(-by)
+
+    async def forget_looks(self) -> None:
+        self._execute("UPDATE limit_key SET look_at = NULL")
+
     async def spoil_waits(self, job_id: UUID, waits: int) -> None:
         self._execute("UPDATE job SET waits = ? WHERE id = ?", (waits, job_id.bytes))
 
@@ -181,6 +212,19 @@ class SqliteBackend(Backend):
         with self._connection() as connection:
             found: list[Any] = connection.execute("SELECT parent, child FROM dependency").fetchall()
         return [(UUID(bytes=parent), UUID(bytes=child)) for parent, child in found]
+
+    async def written(self, kind: str) -> object:
+        statement = (
+            "SELECT count(*), max(updated_at), max(job.rowid) FROM job JOIN lane ON lane.id = lane WHERE kind = ?"
+        )
+        with self._connection() as connection:
+            found: object = connection.execute(statement, (kind,)).fetchall()
+        return found
+
+    async def count(self, table: str) -> int:
+        with self._connection() as connection:
+            number: int = connection.execute(f"SELECT count(*) FROM {table}").get
+        return number
 
     def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
@@ -249,6 +293,10 @@ class PostgresBackend(Backend):
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self.clock = PostgresClock(self)
 
+    @property
+    def place(self) -> str:
+        return self.url
+
     async def _open(self) -> Store:
         from tidewheel.store.postgres import open_store  # noqa: PLC0415 - as above
 
@@ -304,6 +352,12 @@ class PostgresBackend(Backend):
     async def spoil_limit(self, key: str, running: int) -> None:
         await self.execute("UPDATE tidewheel.limit_key SET running = $2 WHERE key = $1", key, running)
 
+    async def set_clock_back(self, by: timedelta) -> None:
+        await self.clock.advance(-by)
+
+    async def forget_looks(self) -> None:
+        await self.execute("UPDATE tidewheel.limit_key SET look_at = NULL")
+
     async def spoil_waits(self, job_id: UUID, waits: int) -> None:
         await self.execute("UPDATE tidewheel.job SET waits = $2 WHERE id = $1", job_id, waits)
 
@@ -312,6 +366,19 @@ class PostgresBackend(Backend):
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]
+
+    async def written(self, kind: str) -> object:
+        """The transactions that wrote the rows, and where these are."""
+        return await self.execute(
+            "SELECT count(*), sum(job.xmin::text::bigint), max(job.ctid) "
+            "FROM tidewheel.job JOIN tidewheel.lane ON lane.id = lane WHERE kind = $1",
+            kind,
+        )
+
+    async def count(self, table: str) -> int:
+        rows = await self.execute(f"SELECT count(*) FROM tidewheel.{table}")
+        number: int = rows[0][0]
+        return number
 
     async def hold_claims(self) -> Held:
         await self.execute(

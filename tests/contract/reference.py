@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from tidewheel.errors import AlreadyActive, Conflict, KeyReused
-from tidewheel.model.gate import OPEN, Gate, GateMode, flag_of
+from tidewheel.model.gate import OPEN, Gate, GateMode, flag_of, matches
 from tidewheel.model.job import Job, JobSpec, Run
 from tidewheel.model.order import AGING
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
@@ -39,6 +39,8 @@ class ModelJob:
     attempts: int = 0
     worker: UUID | None = None
     cancelling: bool = False
+    held: bool = False
+    """Whether a gate has asked its run to stop, to be given back."""
     parents: set[UUID] = field(default_factory=set)
     """Those that it waits for, while it is blocked."""
 
@@ -105,7 +107,7 @@ class Reference:
         if job.state in WAITING:
             self._end_waiting(job, Cause.CANCELLED)
         elif job.state is State.RUNNING:
-            job.cancelling = True
+            job.cancelling, job.held = True, False
 
     def redrive(self, job_id: UUID) -> bool:
         job = self.jobs[job_id]
@@ -130,7 +132,7 @@ class Reference:
 
     def eligible(self, request: ClaimRequest) -> list[ModelJob]:
         jobs = (job for job in self.jobs.values() if job.state is State.QUEUED and job.run_at <= self.now)
-        served = (job for job in jobs if job.spec.queue in request.queues and self.flag(job) == OPEN)
+        served = (job for job in jobs if job.spec.queue in request.queues and self.flag(job) in (OPEN, GateMode.SLOW))
         return [job for job in served if request.kinds is None or job.spec.kind in request.kinds]
 
     def claim(self, request: ClaimRequest, runs: list[Run]) -> None:
@@ -174,10 +176,11 @@ class Reference:
             self._end_run(job, outcome.cause, delay=outcome.delay)
             return {Verdict.ACCEPTED}
         leaves_no_trace = outcome.cause in (Cause.SNOOZED, Cause.RELEASED)
-        if self.accepted.get(key) is outcome.cause and not leaves_no_trace:
+        given_back = self.ended.get(key) is Cause.RELEASED
+        if self.accepted.get(key) is outcome.cause and not leaves_no_trace and not given_back:
             return {Verdict.REPEATED}
         stopped = self.ended.get(key) is Cause.STOPPED and outcome.cause is not Cause.RETURNED
-        same_end = leaves_no_trace or stopped or outcome.cause is Cause.CRASHED or key in self.accepted
+        same_end = leaves_no_trace or given_back or stopped or outcome.cause is Cause.CRASHED or key in self.accepted
         return {Verdict.REPEATED, Verdict.STALE} if same_end else {Verdict.STALE}
 
     def end_worker(self, worker_id: UUID, cause: Cause) -> Reaped:
@@ -188,7 +191,8 @@ class Reference:
             worker.alive = False
             mine = [job for job in self.jobs.values() if (job.state, job.worker) == (State.RUNNING, worker_id)]
             ends.update(self._end_run(job, cause) for job in mine)
-        return Reaped(ends[cause], ends[Cause.QUARANTINED], ends[Cause.STOPPED])
+        back = sum(ends[each] for each in {cause, Cause.RELEASED})
+        return Reaped(back, ends[Cause.QUARANTINED], ends[Cause.STOPPED])
 
     def can_reap(self, worker_id: UUID, beat: int) -> bool:
         worker = self.workers[worker_id]
@@ -196,6 +200,8 @@ class Reference:
 
     def _end_run(self, job: ModelJob, cause: Cause, delay: timedelta = timedelta(0)) -> Cause:
         cause = end_of_run(cause, cancelling=job.cancelling)
+        if job.held and cause is not Cause.RETURNED:
+            cause = Cause.RELEASED
         if cause in (Cause.CRASHED, Cause.LOST) and job.losses + 1 >= MAX_LOSSES:
             cause = Cause.QUARANTINED
         assert job.worker is not None
@@ -203,7 +209,7 @@ class Reference:
         job.failures += cause in (Cause.FAILED, Cause.GAVE_UP)
         job.losses += cause in (Cause.CRASHED, Cause.LOST, Cause.QUARANTINED)
         job.state = move(job.state, cause)
-        job.cancelling = False
+        job.cancelling = job.held = False
         job.attempts += cause in LEAVE_AN_ATTEMPT or not job.active
         if job.active:
             job.run_at = self.now + delay
@@ -238,7 +244,7 @@ class Reference:
 
     def cancelling(self, worker_id: UUID) -> set[tuple[UUID, int]]:
         jobs = (job for job in self.jobs.values() if job.state is State.RUNNING and job.worker == worker_id)
-        return {(job.id, job.token) for job in jobs if job.cancelling}
+        return {(job.id, job.token) for job in jobs if job.cancelling or job.held}
 
     def silent(self) -> set[UUID]:
         workers = self.workers.items()
@@ -253,6 +259,17 @@ class Reference:
     def drop_gated(self) -> int:
         dropped = [job for job in self._waiting() if self.flag(job) == GateMode.DROP]
         return self._end_all(dropped, Cause.DROPPED)
+
+    def close_gate(self, gate: Gate) -> None:
+        """Close a gate in place of the one on the same, and ask what runs behind it to stop if it says so."""
+        same = (gate.kind, gate.queue, gate.tenant)
+        self.gates = {old.id: old for old in self.gates.values() if (old.kind, old.queue, old.tenant) != same}
+        self.gates[gate.id] = gate
+        for job in self.jobs.values():
+            spec, asked = job.spec, job.cancelling or job.held
+            behind = matches(gate, kind=spec.kind, queue=spec.queue, tenant=spec.tenant)
+            if gate.stop_running and behind and job.state is State.RUNNING and not asked:
+                job.cancelling, job.held = gate.mode is GateMode.DROP, gate.mode is GateMode.HOLD
 
     def flag(self, job: ModelJob) -> str:
         spec = job.spec

@@ -1,7 +1,7 @@
 """The chores of the keeper: each does a bounded piece, says how much, and may be done twice without harm."""
 
+import asyncio
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 
@@ -55,64 +55,6 @@ async def test_expiry_does_a_bounded_piece(backend: Backend, store: Store) -> No
     await store.submit(some_jobs(25, start_by=backend.clock.now() + SECOND))
     await backend.clock.advance(MINUTE)
     assert [await store.expire(limit=10) for _ in range(4)] == [10, 10, 5, 0]
-
-
-async def test_a_duty_is_held_by_one_at_a_time(backend: Backend, store: Store) -> None:
-    first, second = uuid4(), uuid4()
-    taken = await store.take_duty("reaper", first, 5 * SECOND)
-    assert taken is not None
-    assert (taken.name, taken.holder, taken.until) == ("reaper", first, backend.clock.now() + 5 * SECOND)
-    assert await store.take_duty("reaper", second, 5 * SECOND) is None
-    other = await (await backend.open()).take_duty("expiry", second, 5 * SECOND)
-    assert other is not None, "duties are apart from one another"
-
-
-async def test_a_duty_is_renewed_by_its_holder(backend: Backend, store: Store) -> None:
-    holder = uuid4()
-    taken = await store.take_duty("reaper", holder, 5 * SECOND)
-    for _ in range(3):
-        await backend.clock.advance(4 * SECOND)
-        renewed = await store.take_duty("reaper", holder, 5 * SECOND)
-        assert taken is not None
-        assert renewed is not None
-        assert (renewed.epoch, renewed.until) == (taken.epoch, backend.clock.now() + 5 * SECOND)
-    assert await store.take_duty("reaper", uuid4(), 5 * SECOND) is None
-
-
-async def test_a_duty_whose_holder_is_silent_passes_to_another(backend: Backend, store: Store) -> None:
-    first, second = uuid4(), uuid4()
-    taken = await store.take_duty("reaper", first, 5 * SECOND)
-    await backend.clock.advance(5 * SECOND)
-    passed = await store.take_duty("reaper", second, 5 * SECOND)
-    assert taken is not None
-    assert passed is not None
-    assert (passed.holder, passed.epoch > taken.epoch) == (second, True)
-    assert await store.take_duty("reaper", first, 5 * SECOND) is None
-
-
-async def test_a_duty_that_was_given_up_is_free_at_once(store: Store) -> None:
-    first, second = uuid4(), uuid4()
-    taken = await store.take_duty("reaper", first, HOUR)
-    await store.release_duty("reaper", second)
-    assert await store.take_duty("reaper", second, HOUR) is None, "only its holder may give it up"
-    await store.release_duty("reaper", first)
-    passed = await store.take_duty("reaper", second, HOUR)
-    assert taken is not None
-    assert passed is not None
-    assert passed.epoch > taken.epoch
-    await store.release_duty("unknown", first)
-
-
-async def test_the_epoch_of_a_duty_rises_over_a_gap_too(store: Store) -> None:
-    """A holder that comes back must not look like its former self if another was there in between."""
-    first, second = uuid4(), uuid4()
-    epochs = []
-    for holder in (first, second, first):
-        taken = await store.take_duty("reaper", holder, HOUR)
-        assert taken is not None
-        epochs.append(taken.epoch)
-        await store.release_duty("reaper", holder)
-    assert epochs == sorted(set(epochs))
 
 
 async def _counted(store: Store, **query: str) -> dict[tuple[str, str, State, int | None], int]:
@@ -280,3 +222,13 @@ async def test_a_state_may_be_kept_for_less_time_than_the_others(
     assert [job.id for job in await everything(store)] == [dead.job_id]
     await store.take_census()
     assert await _counted(store) == {("default", "echo", State.DEAD, None): 1}
+
+
+async def test_two_who_count_at_once_count_nothing_twice(backend: Backend, store: Store, worker: Worker) -> None:
+    other = await backend.open()
+    for number in range(5):
+        await store.submit(some_jobs(10, f"kind-{number}", delay=HOUR))
+        await finish(store, worker, [await start(store, worker, kind="done")])
+        await asyncio.gather(*(one.take_census() for one in (store, other) * 3))
+        counted = {key[1]: jobs for key, jobs in (await _counted(store)).items()}
+        assert counted == {**{f"kind-{n}": 10 for n in range(number + 1)}, "done": number + 1}

@@ -1,20 +1,23 @@
 """Large numbers: what holds for ten jobs must hold, and stay quick, for a hundred thousand."""
 
+import asyncio
 from collections import Counter
 
 import pytest
 
-from tests.builders import MINUTE, SECOND, a_claim, some_jobs
+from tests.builders import HOUR, MINUTE, SECOND, a_claim, a_worker, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, finish, in_order, submit
+from tidewheel.clock import SystemClock
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.priority import Priority
-from tidewheel.model.states import State
+from tidewheel.model.states import Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
 
 pytestmark = [pytest.mark.large, pytest.mark.slow]
 
+CLOCK = SystemClock()
 MILLION = 1_000_000
 MANY = 100_000
 
@@ -32,6 +35,45 @@ async def test_a_gate_on_a_million_jobs_takes_effect_at_the_next_claim(
     assert in_order(await claim(store, worker, 10)) == [other]
     await store.open_gate(gate.id)
     assert len(await claim(store, worker, 10)) == 10
+
+
+@pytest.mark.parametrize("mode", [GateMode.HOLD, GateMode.SLOW])
+async def test_a_gate_on_a_million_jobs_moves_no_row_and_stalls_nobody(
+    backend: Backend, store: Store, worker: Worker, mode: GateMode
+) -> None:
+    """Others start while it closes and opens, each within a second, and behind it all is as it was."""
+    first = await submit(store, "flood")
+    await backend.fill_raw(MILLION, first)
+    (head,) = await claim(store, worker, 1)
+    await finish(store, worker, [head], Cause.RELEASED)
+    before = await backend.written("flood")
+    await backend.clock.advance(SECOND)
+    other, seen = await backend.open(), asyncio.Event()
+
+    async def others() -> list[float]:
+        """Start jobs of another kind one by one, and return how long each took from its submit."""
+        took: list[float] = []
+        helper = await other.register(a_worker(ttl=HOUR))
+        while not seen.is_set() or len(took) < 20:
+            began = CLOCK.monotonic()
+            await submit(other, "other")
+            runs = await claim(other, helper, 1, kinds=frozenset({"other"}))
+            took.append(CLOCK.monotonic() - began)
+            await finish(other, helper, runs)
+        return took
+
+    beside = asyncio.create_task(others())
+    for _ in range(5):
+        rate = 5.0 if mode is GateMode.SLOW else None
+        gate = await store.close_gate(GateSpec(mode=mode, kind="flood", rate=rate))
+        if mode is GateMode.HOLD:
+            assert await claim(store, worker, 10, kinds=frozenset({"flood"})) == []
+        await store.open_gate(gate.id)
+    seen.set()
+    assert max(await beside) < 1
+    assert await backend.written("flood") == before, "no row of the flood was written"
+    order = [run.run_at for run in await claim(store, worker, 100, kinds=frozenset({"flood"}))]
+    assert (len(order), order) == (100, sorted(order))
 
 
 async def test_an_urgent_job_is_first_behind_many_old_ones_which_still_get_their_share(

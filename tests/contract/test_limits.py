@@ -39,6 +39,15 @@ async def test_no_more_than_the_limit_run_and_the_others_say_what_they_wait_for(
     assert await claim(store, worker) == []
 
 
+async def test_runs_tell_which_keys_they_hold(store: Store, worker: Worker) -> None:
+    await start(store, worker, "plain")
+    await start(store, worker, "keyed", limit_keys=("a", "b"))
+    held = {run.kind: run.limit_keys for run in await store.owned(worker.id)}
+    assert held == {"plain": (), "keyed": ("a", "b")}
+    (run,) = [await start(store, worker, limit_keys=("c",), tenant="acme")]
+    assert run.held == {("acme", "c")}
+
+
 async def test_an_end_releases_just_as_many_as_now_fit(store: Store, worker: Worker) -> None:
     await store.set_limit("l", 3)
     ids = [answer.job_id for answer in await store.submit(some_jobs(10, limit_keys=("l",)))]

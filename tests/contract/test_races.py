@@ -302,7 +302,7 @@ async def test_a_limit_holds_however_many_claim_at_once(backend: Backend) -> Non
     for _ in range(100):
         claims = [stores[i % 4].claim(a_claim(worker.id, 3)) for i, worker in enumerate(workers)]
         answers = await asyncio.gather(*claims)
-        assert all(limit.running <= limit.most for limit in await stores[0].limits())
+        assert all(limit.running <= (limit.most or 0) for limit in await stores[0].limits())
         settles = [
             stores[i % 4].settle(worker.id, [outcome_of(run) for run in answer.runs])
             for i, (worker, answer) in enumerate(zip(workers, answers, strict=True))

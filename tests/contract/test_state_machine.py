@@ -25,9 +25,11 @@ from tests.contract.backends import Backend
 from tests.contract.reference import Reference
 from tests.contract.steps import everything
 from tidewheel.errors import Conflict, LeaseLost
+from tidewheel.model.dead_letter import DeadFilter
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Job, JobSpec, Run
 from tidewheel.model.outcome import REPORTABLE, Outcome, Verdict
+from tidewheel.model.pace import MOST_RATE
 from tidewheel.model.states import Cause, State
 from tidewheel.store.base import Store
 
@@ -153,6 +155,10 @@ class StoreMachine(RuleBasedStateMachine):
         redriven = self.do(self.stores[which].redrive([job_id]))
         assert redriven == ([job_id] if self.reference.redrive(job_id) else [])
         self.seen["redriven"] += len(redriven)
+        dead = sorted(other for other, job in self.reference.jobs.items() if job.state is State.DEAD)
+        if pick % 3 == 0:
+            piece = self.do(self.stores[which].redrive_dead(DeadFilter()))
+            assert piece.jobs == [other for other in dead if self.reference.redrive(other)]
 
     # Workers and runs
 
@@ -297,14 +303,13 @@ class StoreMachine(RuleBasedStateMachine):
 
     # Flow and chores
 
-    @rule(which=WHICH, mode=st.sampled_from(GateMode), tenant=st.sampled_from([None, "a"]))
-    def close_gate(self, which: int, mode: GateMode, tenant: str | None) -> None:
+    @rule(which=WHICH, mode=st.sampled_from(GateMode), tenant=st.sampled_from([None, "a"]), stop=st.booleans())
+    def close_gate(self, which: int, mode: GateMode, tenant: str | None, *, stop: bool) -> None:
         """Always on the same kind, for else most scripts would soon stand still."""
-        gate = self.do(self.stores[which].close_gate(GateSpec(mode=mode, kind="y", tenant=tenant)))
-        same = [old.id for old in self.reference.gates.values() if old.tenant == tenant]
-        for old in same:
-            del self.reference.gates[old]
-        self.reference.gates[gate.id] = gate
+        slow = mode is GateMode.SLOW
+        rate = MOST_RATE if slow else None  # as good as open, but by the way of the slow
+        spec = GateSpec(mode=mode, kind="y", tenant=tenant, rate=rate, stop_running=stop and not slow)
+        self.reference.close_gate(self.do(self.stores[which].close_gate(spec)))
 
     @rule(which=WHICH, most=st.integers(1, 4))
     def open_gates(self, which: int, most: int) -> None:
@@ -340,7 +345,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(which=WHICH)
     def drop_gated(self, which: int) -> None:
-        self.close_gate(which, GateMode.DROP, "a")
+        self.close_gate(which, GateMode.DROP, "a", stop=False)
         dropped = self.do(self.stores[which].drop_gated())
         assert dropped == self.reference.drop_gated()
         self.seen["dropped"] += dropped

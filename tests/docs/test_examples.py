@@ -72,3 +72,18 @@ def test_the_program_about_blobs_runs(tmp_path: Path) -> None:
     ((name, program),) = programs("docs/how-to/store-results.md")
     location = "blob:outputs/00000000-0000-0000-0000-000000000001/1/result.json"
     assert sorted(run(tmp_path, name, program).splitlines()) == ["0", f"{location} b'{{\"rows\": 3}}'", "hello"]
+
+
+def test_the_programs_about_flow_control_run(tmp_path: Path) -> None:
+    (mailer, operate, cap) = programs("docs/how-to/limit-and-rate.md")
+    assert run(tmp_path, *mailer).splitlines() == [
+        "('task:mailer.send', 'rate:mailer.send')",
+        "('rate:mailer.notify=7',)",
+        "('task:mailer.export=a1:acme',)",
+        "True",
+    ]
+    shown = run(tmp_path, *operate).splitlines()
+    assert "rate:mailer.send None 2/s by hand" in shown
+    assert "task:mailer.export 2 None declared" in shown
+    assert "task:mailer.export=a2:default 0 9 1" in shown
+    assert run(tmp_path, *cap) == "queue 'mail' is full: at most 2 jobs may wait in it\n['drop_oldest']\n"

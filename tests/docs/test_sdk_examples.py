@@ -63,3 +63,16 @@ def test_the_tests_of_the_page_about_testing_pass(tmp_path: Path) -> None:
     (name,) = save(tmp_path, "docs/how-to/test-your-tasks.md")
 
     assert "2 passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", name)
+
+
+def test_the_program_about_dead_letters_does_what_it_says(tmp_path: Path) -> None:
+    (name,) = save(tmp_path, "docs/how-to/dead-letters.md")
+
+    assert run(tmp_path, name).splitlines() == [
+        "5 letters.charge ConnectionError: no answer for order 4",
+        "5 would go",
+        "5 go, two a second",
+        "1 ran at once",
+        "4 more ran, and 0 are dead",
+        "charged order 9",
+    ]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from tidewheel.logs import RunHandler
-from tidewheel.logs.handler import LogSink, current_sink
+from tidewheel.logs.handler import LogSink, current_sink, keep_runs_apart
 
 
 @contextmanager
@@ -93,3 +93,21 @@ def test_a_broken_sink_fails_nothing(logger: logging.Logger, capsys: pytest.Capt
         logger.info("lost")
 
     assert capsys.readouterr() == ("", "")
+
+
+def test_what_a_run_logs_is_not_in_the_log_of_the_process_too(caplog: pytest.LogCaptureFixture) -> None:
+    root = logging.getLogger()
+    before = list(root.handlers)
+    sink = Sink()
+    try:
+        keep_runs_apart()
+        with logging_to(sink):
+            logging.getLogger("shop").warning("of a run")
+        logging.getLogger("shop").warning("of the process")
+    finally:
+        for handler in root.handlers:
+            if handler in before:
+                handler.filters.clear()
+        root.handlers[:] = before
+    assert sink.lines == [("warning", "of a run")]
+    assert [record.getMessage() for record in caplog.records] == ["of the process"]

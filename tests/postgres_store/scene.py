@@ -5,18 +5,24 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
-from tests.builders import HOUR, SECOND, a_claim, a_worker, outcome_of, some_jobs
+from tests.builders import HOUR, SECOND, a_claim, a_schedule, a_worker, outcome_of, some_jobs
 from tests.postgres_store.tools import Raw
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.ids import time_of
 from tidewheel.model.job import Run
 from tidewheel.store.base import Store
 from tidewheel.store.postgres.memory import BEGINNING
+from tidewheel.store.scheduling import shard_of
+from tidewheel.triggers import Interval
+from tidewheel.triggers.planning import plan
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+LATE: Final = datetime(2099, 1, 1, tzinfo=UTC)
 BATCH: Final = 50
 DUE: Final = 100
 QUOTA: Final = 200
+AHEAD: Final = 40
+"""How many occurrences of a schedule are written ahead."""
 
 
 class Scene(NamedTuple):
@@ -34,6 +40,7 @@ class Scene(NamedTuple):
     cancelled: UUID
     parent: UUID = FIRST
     children: Sequence[UUID] = [FIRST]
+    schedule: UUID = FIRST
 
     @classmethod
     async def make(cls, store: Store, connection: Raw) -> "Scene":
@@ -53,11 +60,14 @@ class Scene(NamedTuple):
         for run in runs[:5]:
             await store.cancel(run.job_id)
         queued = [answer.job_id for answer in await store.submit(some_jobs(DUE))]
+        schedule = await _schedule(store)
         lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane WHERE kind = 'echo'") or (0, 0)
-        keyed = await connection.fetchval("SELECT id FROM tidewheel.lane WHERE keyed")
+        keyed = await connection.fetchval("SELECT id FROM tidewheel.lane WHERE keyed AND kind = 'keyed'")
         mark = await connection.fetchval("SELECT min(run_at) FROM tidewheel.job WHERE id = ANY ($1)", queued)
         small = await connection.fetchval("SELECT id FROM tidewheel.tenant WHERE name = 'small'")
-        return cls(mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id, *family)
+        return cls(
+            mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id, *family, schedule
+        )
 
 
 async def _limited(store: Store, worker_id: UUID) -> None:
@@ -82,6 +92,14 @@ async def _family(store: Store) -> tuple[UUID, list[UUID]]:
     (parent,) = await store.submit(some_jobs(1, "family"))
     children = await store.submit(some_jobs(BATCH, "family", after=(parent.job_id,)))
     return parent.job_id, [child.job_id for child in children]
+
+
+async def _schedule(store: Store) -> UUID:
+    schedule = await store.create_schedule(a_schedule(rule=Interval(SECOND)))
+    look = await store.look_ahead(shard_of(schedule.id), AHEAD * SECOND)
+    await store.record_occurrences([plan(each, look.now, look.now + AHEAD * SECOND) for each in look.schedules])
+    await store.trigger_schedule(schedule.id)
+    return schedule.id
 
 
 class Hot(NamedTuple):
@@ -112,17 +130,21 @@ def _tokens(runs: Sequence[Run]) -> list[int]:
 
 
 def _pairs(lane: int, floor: datetime) -> list[Any]:
-    return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3]
+    return [[lane] * 3, [0, 1, 2], [floor] * 3, [BEGINNING.job_id] * 3, [QUOTA] * 3, "open"]
+
+
+def _standings(scene: Scene) -> list[Any]:
+    return [[scene.tenant], ["l"], [2], [None], [None], [None]]
 
 
 def _specs(scene: Scene) -> list[Any]:
     ids = [uuid4() for _ in range(BATCH)]
-    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11]
+    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11, False]
 
 
 def _endings(scene: Scene) -> list[Any]:
     n = len(scene.runs)
-    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 5]
+    return [["running"], _ids(scene.runs), ["dead"] * n, ["gave_up"] * n, *[[None] * n] * 6]
 
 
 def _edges(scene: Scene) -> list[Any]:
@@ -135,13 +157,15 @@ def _page(own: Sequence[Any]) -> list[Any]:
 
 HOT: Final[Mapping[str, Hot]] = {
     # claiming
-    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-1], QUOTA, s.worker], QUOTA + 3),
+    "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-2], QUOTA, s.worker], QUOTA + 3),
     "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
     "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
     "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),
-    "start_picked": _hot("job_pkey, Tid Scan", lambda s: [s.worker, s.queued[:BATCH]], 2 * BATCH),
+    "start_picked": _hot(
+        "job_pkey, Tid Scan", lambda s: [s.worker, s.queued[:BATCH], s.mark, *_standings(s)], 2 * BATCH
+    ),
     "make_limited": _hot("job_pkey, Tid Scan", lambda s: [s.queued[:BATCH], ["l"] * BATCH], 2 * BATCH),
-    "release_waiters": _hot("job_limited, Tid Scan", lambda s: [[s.tenant], ["l"]], 28),
+    "release_waiters": _hot("job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], *_standings(s)], 28),
     "keys_waited_for": _hot("job_limited", lambda _: [], 2),
     "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),
@@ -150,11 +174,15 @@ HOT: Final[Mapping[str, Hot]] = {
     "finish_returned": _hot(
         "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 4], 2 * BATCH
     ),
+    "finish_involved": _hot(
+        "job_pkey, Tid Scan", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *[None] * 4], 2 * BATCH
+    ),
     "lock_runs": _hot("job_pkey", lambda s: [s.worker, _ids(s.runs), _tokens(s.runs)], BATCH),
     "finish": _hot("job_pkey, Tid Scan", _endings, 2 * BATCH),
     "give_back": _hot(
-        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0))], 2 * BATCH
+        "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0, True))], 2 * BATCH
     ),
+    "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "add_attempts": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None, None))],
@@ -172,10 +200,16 @@ HOT: Final[Mapping[str, Hot]] = {
     ),
     # submitting and steering
     "add_jobs": _hot("", _specs, 0),
+    "count_waiting": _hot(
+        "job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 2 * DUE], 3 * DUE, flat=False
+    ),
+    "first_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
+    "last_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
+    "lock_waiting": _hot("job_pkey", lambda s: [s.queued[:BATCH]], BATCH),
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
-    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None], 0),
+    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND]], 0),
     # dependencies
     "lock_parents": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "await_active": _hot("job_pkey, Tid Scan", lambda s: [_ids(s.runs)], 2 * BATCH),
@@ -183,7 +217,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "doomed_edges": _hot("job_pkey", lambda s: [*_edges(s), 1000], BATCH),
     "lock_children": _hot("job_pkey", lambda s: [s.children], BATCH),
     "tell_edges": _hot("", _edges, 0),
-    "count_down": _hot("job_pkey, Tid Scan", lambda s: [s.children, [1] * len(s.children)], 2 * BATCH),
+    "count_down": _hot("job_pkey, Tid Scan", _edges, 2 * BATCH),
     "blocked_jobs": _hot("job_blocked", lambda _: [1, -1, FIRST, 1000], BATCH),
     "edges_of_blocked": _hot("job_pkey", lambda s: [s.children], BATCH),
     "set_waits": _hot("job_pkey, Tid Scan", lambda s: [s.children, [2] * len(s.children)], 2 * BATCH),
@@ -191,15 +225,27 @@ HOT: Final[Mapping[str, Hot]] = {
     "children_page": _hot("", lambda s: [s.parent, FIRST, 50], 0),
     "relatives": _hot("job_pkey", lambda s: [s.children, [time_of(child) for child in s.children]], BATCH),
     "retire_edges": _hot("job_pkey", lambda s: [s.children], BATCH),
+    # schedules
+    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
+    "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
+    "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
+    "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
     "beat": _hot("", lambda s: [[s.worker]], 0),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
+    "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
+    "stop_behind": _hot("job_running, job_pkey, Tid Scan", lambda s: [[s.lane], "why", True], 4 * BATCH, flat=False),
+    "next_by_id": _hot("job_pkey", lambda s: [FIRST, s.queued[0], HOUR, 10], 10, flat=False),
+    "lock_old": _hot("job_pkey", lambda s: [s.queued, HOUR], DUE),
     "lock_dropped": _hot("job_due, job_limited, job_blocked", lambda _: [1000], 20),
     # reading
     "get_active": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "get_finished": _hot("", lambda s: [_one(s.ended), None, time_of(_one(s.ended))], 0),
+    "holders": _hot("job_running", lambda _: ["default", "l", 10], BATCH + 2, flat=False),
+    "ahead": _hot("job_due", lambda s: [[s.lane], [1], [s.mark + SECOND], [LAST], 1000], DUE, flat=False),
+    "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),
@@ -208,6 +254,16 @@ HOT: Final[Mapping[str, Hot]] = {
 """Every statement that names a job on the way of its life."""
 
 LOOK_AT_MUCH: Final = frozenset(
-    {"take_census", "recount_limits", "retire_keys", "retire_notes", "edge_all", "edge_tenant"}
+    {
+        "take_census",
+        "recount_limits",
+        "doubtful_limits",
+        "make_limits_of_runs",
+        "forget_unused_limits",
+        "retire_keys",
+        "retire_notes",
+        "edge_all",
+        "edge_tenant",
+    }
 )
 """Chores that count or clear up from time to time, and the end of a page that was not filled."""

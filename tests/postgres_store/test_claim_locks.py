@@ -34,6 +34,7 @@ async def _take(
         [BEGINNING.run_at] * len(pairs),
         [BEGINNING.job_id] * len(pairs),
         [limit] * len(pairs),
+        "open",
     )
 
 
@@ -80,7 +81,8 @@ async def test_a_claim_that_is_under_way_when_its_worker_is_reaped_loses_its_run
     await held.execute("BEGIN")
     taken = await _take(held, doomed, 3, how)
     if how == "pick_keyed":
-        await held.fetch(SQL["start_picked"], doomed.id, [row["id"] for row in taken])
+        ids_taken = [row["id"] for row in taken]
+        await held.execute(SQL["start_picked"], doomed.id, ids_taken, taken[0]["started_at"], *[[]] * 6)
     await backend.clock.advance(2 * SECOND)
     reaping = asyncio.create_task(store.reap(doomed.id, doomed.beat))
     await until_blocked(await connect(backend.url))
@@ -210,7 +212,7 @@ async def test_a_completion_that_meets_the_reaper_is_stale_and_changes_nothing(
     await reaper.execute("BEGIN")
     await reaper.fetchval(SQL["end_worker"], doomed.id, None)
     await reaper.fetch(SQL["lock_runs_of_worker"], doomed.id)
-    await reaper.execute(SQL["give_back"], [job_id], [0 * SECOND], [0], [1])
+    await reaper.execute(SQL["give_back"], [job_id], [0 * SECOND], [0], [1], [False])
     settling = asyncio.create_task(store.settle(doomed.id, [outcome_of(run)]))
     await until_blocked(await connect(backend.url))
 

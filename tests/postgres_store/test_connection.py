@@ -399,8 +399,9 @@ async def _everything_once(backend: PostgresBackend, store: Store) -> None:
     assert await store.repair_limits() == 0
     await store.take_census()
     assert (await store.counts()).rows
-    assert await store.take_duty("reaper", worker.id, 5 * SECOND) is not None
-    await store.release_duty("reaper", worker.id)
+    assert await store.share_duties(worker.id, ["reaper"], 5 * SECOND)
+    assert not (await store.agenda()).lapsed
+    await store.leave_duties(worker.id)
     await claim(store, worker, 2)
     assert (await store.deregister(worker.id)).requeued == 2
     await store.retire(dict.fromkeys(FINAL, timedelta(days=1)))

@@ -227,3 +227,29 @@ async def test_jobs_of_a_transaction_that_nobody_here_sees_are_told_of_until_it_
 
         for _ in range(2):
             assert await rings(bell)
+
+
+async def test_what_comes_up_in_the_last_moment_of_telling_is_told(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the end of the task that tells and the word that it has ended."""
+    teller = hints_of(store)._teller
+    told: list[bool] = []
+
+    async def notify() -> bool:
+        told.append(True)
+        return True
+
+    class Brief:
+        async def sleep(self, _: float) -> None:
+            if len(told) == 1:
+                asyncio.get_running_loop().call_soon(teller.tell)
+
+    monkeypatch.setattr(teller, "_notify", notify)
+    monkeypatch.setattr(teller, "_clock", Brief())
+    teller.tell()
+
+    async def twice() -> bool:
+        return len(told) == 2
+
+    await until(twice)

@@ -63,7 +63,12 @@ async def test_a_census_is_as_old_as_the_beginning_of_its_count(
 ) -> None:
     began = backend.clock.now()
     holder, watcher = await connect(backend.url), await connect(backend.url)
-    await holder.execute("BEGIN; LOCK TABLE tidewheel.job IN ACCESS EXCLUSIVE MODE")
+    await holder.execute(
+        "CREATE FUNCTION tidewheel.hold() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NULL; END $$; "
+        "CREATE TRIGGER hold BEFORE INSERT ON tidewheel.census FOR EACH STATEMENT EXECUTE FUNCTION tidewheel.hold()"
+    )
+    await holder.execute("BEGIN; SELECT pg_advisory_xact_lock(4711)")
     counting = asyncio.create_task(store.take_census())
     await until_blocked(watcher)
     await backend.clock.advance(SECOND)

@@ -51,7 +51,7 @@ async def _late(
     lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
     await connection.execute("BEGIN")
     job_id = uuid4()
-    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 11)
+    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 11, *[False])
     yield connection, job_id
 
 
@@ -337,7 +337,7 @@ async def _touched(backend: PostgresBackend, store: Store, worker: Worker, conne
     prepared = await Prepared.all(await connect(backend.url), ["peek", "take"], "force_generic_plan")
     plans = [
         await prepared.explain("peek", [*pairs, *floors, 10, worker.id]),
-        await prepared.explain("take", [worker.id, *pairs, *floors, [10] * len(marks)]),
+        await prepared.explain("take", [worker.id, *pairs, *floors, [10] * len(marks), "open"]),
     ]
     return [plan.buffers for plan in plans]
 
@@ -351,7 +351,7 @@ async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_
         await connection.execute("BEGIN")
         lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
         late = uuid4()
-        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 11)
+        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 11, *[False])
         for _ in range(60):
             await store.submit(some_jobs(2, priority=Priority.LOW))
             await drain(store, worker)
@@ -377,5 +377,5 @@ async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_
 
 def _ordinary_memory(store: Store, worker: Worker) -> Memory:
     assert isinstance(store, PostgresStore)
-    (memory,) = [memory for scope, memory in store._memories[worker.id].items() if scope[-2:] == (None, None)]
+    (memory,) = [memory for scope, memory in store._memories[worker.id].items() if scope[3:] == (None, None, None)]
     return memory

@@ -13,22 +13,28 @@ from tidewheel import App, Conflict, Invalid, JobCancelled, JobFailed, NotFound,
 from tidewheel.model.log import LogLine
 from tidewheel.model.states import Cause
 from tidewheel.sdk.builtin import Request
+from tidewheel.sdk.dead_letters import DeadLetters
 from tidewheel.sdk.flow import Flow
 from tidewheel.sdk.job import GroupJob, Job
+from tidewheel.sdk.limiting import Limits
+from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.task import Signature, Task
 from tidewheel.testing import InMemory
 
 TWINS = {"wait": "await_end"}
 """The twins that are not named by an `a`: `await` is a keyword."""
 ALONE: dict[type, set[str]] = {
-    App: {"task", "job", "run", "use", "pause", "now", "new_id"},
+    App: {"task", "job", "run", "use", "pause", "now", "new_id", "declare_limits"},
+    Schedules: set(),
     Job: set(),
     GroupJob: set(),
+    DeadLetters: set(),
     Task: {"using", "s", "si"},
     Signature: {"using", "spec", "lay"},
     Flow: {"lay"},
     Request: {"count", "index"},
     InMemory: set(),
+    Limits: set(),
 }
 """What has no twin, because it waits for nothing or belongs to one face only."""
 

@@ -15,7 +15,20 @@ from tests.postgres import SharedPostgres
 from tests.sdk import drivers
 from tests.sdk.drivers import Driver
 from tests.sdk.work import end_all
-from tidewheel import AlreadyActive, App, Invalid, Job, KeyReused, NotFound, Priority, State, Task, Unavailable, chain
+from tidewheel import (
+    AlreadyActive,
+    App,
+    Invalid,
+    Job,
+    KeyReused,
+    NotFound,
+    Priority,
+    QueueFull,
+    State,
+    Task,
+    Unavailable,
+    chain,
+)
 
 
 @pytest.fixture
@@ -125,6 +138,20 @@ async def test_keys_hold_inside_the_transaction_and_leave_it_usable(task: Task[.
     assert await driver.execute("SELECT id FROM orders ORDER BY id") == [(1,), (2,)]
     kept = await task.using(idempotency_key="k", unique_key="u").aenqueue(1)
     assert (kept, kept.created) == (first, False)
+
+
+async def test_a_full_queue_leaves_the_transaction_usable(app: App, task: Task[..., Any], driver: Driver) -> None:
+    await app.limits.aset_cap("default", 1)
+    first = await driver.enqueue(task, 1)
+    for options in ({}, {"idempotency_key": "k"}):
+        with pytest.raises(QueueFull):
+            await driver.enqueue(task, 2, **options)
+    await driver.execute("INSERT INTO orders VALUES (1)")
+    await driver.commit()
+
+    assert await end_all(app) == [task.kind]
+    assert await first.astate() is State.SUCCEEDED
+    assert await driver.execute("SELECT id FROM orders") == [(1,)]
 
 
 async def test_bad_input_leaves_the_transaction_usable(app: App, driver: Driver) -> None:

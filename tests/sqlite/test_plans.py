@@ -23,9 +23,15 @@ PLANS = {
     "keys_of": [BY_ROWID],
     "keys_ahead": [r"INDEX job_due \(lane=\? AND priority=\? AND run_at<\?\)"],
     "make_limited": [BY_ROWID],
-    "room": [r"SEARCH limit_key USING PRIMARY KEY \(tenant=\? AND key=\?\)"],
-    "add_running": [r"SEARCH limit_key USING PRIMARY KEY \(tenant=\? AND key=\?\)"],
-    "room_for_waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
+    "standings": [r"SEARCH limit_key USING PRIMARY KEY \(tenant=\? AND key=\?\)"],
+    "set_standings": [r"SEARCH limit_key USING PRIMARY KEY \(tenant=\? AND key=\?\)"],
+    "standings_and_waiters": [
+        r"SEARCH limit_key USING PRIMARY KEY \(tenant=\? AND key=\?\)",
+        r"job_limited \(tenant=\? AND waits_for=\?\)",
+    ],
+    "due_looks": [r"limit_key_look \(look_at>\? AND look_at<\?\)|limit_key_look \(look_at<\?\)"],
+    "next_look": [r"limit_key_look"],
+    "meta": [r"limit_key_look"],
     "waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
     "release": [BY_ROWID],
     "runs_named": [BY_ID],
@@ -53,6 +59,10 @@ PLANS = {
     "remove_edges": [r"SEARCH dependency USING PRIMARY KEY \(child=\?\)"],
     "cancelling": [r"job_running \(worker=\?\)"],
     "overdue": [r"job_start_by \(start_by>\? AND start_by<\?\)|job_start_by \(start_by<\?\)"],
+    "stop_behind": [BY_ROWID, r"job_running"],
+    "holders": [r"job_running"],
+    "ahead": [r"job_due \(lane=\? AND priority=\? AND (run_at<\?|\(run_at,id\)<)"],
+    "waiters_ahead": [r"job_limited \(tenant=\? AND waits_for=\? AND \(?priority"],
     "get": [BY_ID, r"sqlite_autoindex_job_history_1 \(id=\?\)"],
     "find": [r"sqlite_autoindex_job_1 \(id>\? AND id<\?\)", r"sqlite_autoindex_job_history_1 \(id>\? AND id<\?\)"],
     "find_of_tenant": [
@@ -62,8 +72,9 @@ PLANS = {
     "find_few": [r"job_history_failed \(state=\? AND id<\?\)"],
     "too_old": [r"job_history_age \(state=\? AND finished_at<\?\)"],
 }
-SCANS_ALLOWED = {"active_pairs"}
-"""Its first step takes the first entry of an index that holds only what is queued."""
+SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders"}
+"""The first step of the one takes the first entry of an index that holds only what is queued; the others look at what
+runs, by an index that holds nothing else."""
 
 
 @pytest.fixture(scope="module")

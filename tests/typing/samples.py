@@ -27,6 +27,16 @@ async def fetch(ctx: Context, url: str) -> dict[str, str]:
     return {"url": url, "number": str(ctx.number)}
 
 
+@app.task(cron="0 5 * * *", timezone="Europe/Berlin", overlap="skip", misfire="latest", grace="1h")
+def nightly(day: str = "today") -> None: ...
+
+
+def schedules() -> None:
+    app.schedules.create(plain.s("x"), every="5m", overlap="queue", max_concurrency=2)
+    app.schedules.create(nightly, every="5m", overlap="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(app.schedules.trigger("nightly"), Job[Any])
+
+
 async def calls(ctx: Context) -> None:
     """Call each as the function that it was made of."""
     assert_type(await add(1), int)

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tidewheel import App, Context, Fatal, Retry, RetryPolicy
+from tidewheel import App, Concurrency, Context, Fatal, Rate, Retry, RetryPolicy
 
 SOON = RetryPolicy(max_attempts=3, delay=timedelta(milliseconds=10))
 PATIENCE = 60.0
@@ -189,6 +189,55 @@ def progress_plain(ctx: Context, until: str) -> None:
     spin_until(until)
 
 
+# Secrets
+
+
+def tell(ctx: Context, password: str, how: str) -> Any:
+    """Tell a secret at every occasion."""
+    sys.stdout.write(password[:9])
+    sys.stdout.flush()
+    sys.stdout.write(f"{password[9:]} in two pieces\n")
+    print("complained about", password, file=sys.stderr)
+    logging.getLogger("shop").warning("logged %s", password)
+    ctx.log.info(password)
+    ctx.progress(0.5, f"with {password}")
+    ctx.checkpoint({"password": [password]})
+    if how == "error":
+        raise ValueError(f"{password} was refused")
+    if how == "long":
+        raise Fatal("x" * 1990 + password)
+    if how == "deep":
+        raise ValueError("y" * 16_345 + password + "z" * 30)
+    if how == "large":
+        return [password] * 20_000
+    return {"length": len(password), "it": password, password: [password]}
+
+
+@app.task(name="tell.async", retry=RetryPolicy(max_attempts=1))
+async def tell_async(ctx: Context, password: str, how: str) -> Any:
+    return tell(ctx, password, how)
+
+
+@app.task(name="tell.plain", retry=RetryPolicy(max_attempts=1))
+def tell_plain(ctx: Context, password: str, how: str) -> Any:
+    return tell(ctx, password, how)
+
+
+@app.task(name="build.reference")
+async def build_reference() -> dict[str, str]:
+    return {"$secret": "password"}
+
+
+@app.task(name="stumble.async")
+async def stumble_async() -> list[str]:
+    return [name for name in os.environ if name.startswith("TIDE_SECRET")]
+
+
+@app.task(name="stumble.plain")
+def stumble_plain() -> list[str]:
+    return [name for name in os.environ if name.startswith("TIDE_SECRET")]
+
+
 # What does not end by itself
 
 
@@ -275,6 +324,11 @@ async def alone(seconds: float) -> tuple[float, float]:
     return began, time.monotonic()
 
 
+@app.task(name="paced", rate=Rate("20/s", burst=1))
+async def paced() -> float:
+    return time.monotonic()
+
+
 @app.task(name="low.pause", preempt="pause", priority="low")
 def low_pause(until: str) -> tuple[float, float]:
     return stay(until)
@@ -282,6 +336,16 @@ def low_pause(until: str) -> tuple[float, float]:
 
 @app.task(name="low.requeue", preempt="requeue", priority="low")
 def low_requeue(until: str) -> tuple[float, float]:
+    return stay(until)
+
+
+@app.task(name="low.shared", preempt="pause", priority="low", concurrency=Concurrency(2, name="shared"))
+def low_shared(until: str) -> tuple[float, float]:
+    return stay(until)
+
+
+@app.task(name="urgent.shared", priority="high", concurrency=Concurrency(2, name="shared"))
+def urgent_shared(until: str) -> tuple[float, float]:
     return stay(until)
 
 

@@ -97,6 +97,17 @@ class Occupant:
     since: float = 0.0
     paused: bool = False
     needs: Needs = NO_NEEDS
+    held: frozenset[tuple[str, str]] = frozenset()
+
+
+def test_nobody_makes_way_who_holds_a_limit_key_that_the_urgent_job_needs() -> None:
+    a, b = frozenset({("default", "a")}), frozenset({("default", "b"), ("default", "c")})
+    holder, other = Occupant(since=2.0, held=a), Occupant(since=1.0, held=b)
+
+    assert victim([holder, other], Priority.HIGH, a) is other
+    assert victim([holder], Priority.HIGH, a) is None
+    assert victim([holder], Priority.HIGH, frozenset({("acme", "a")})) is holder, "another tenant's key is another key"
+    assert victim([holder, other], Priority.HIGH) is holder
 
 
 def test_the_least_urgent_makes_way_and_of_these_the_last_to_start() -> None:

@@ -12,6 +12,8 @@ from tidewheel.sdk.task import Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("scene", ["sqlite", "postgres"], indirect=True)]
 OPTIONS = ("--slots", "2")
+LATE = 0.5
+"""Seconds; on an idle machine it is a hundredth of one. A worker that looked by itself alone would be later."""
 
 
 def task(scene: Scene, kind: str) -> Task[..., object]:
@@ -36,6 +38,20 @@ def test_a_task_with_a_limit_of_one_never_overlaps_across_workers(scene: Scene) 
     spans = sorted(job.result("60s") for job in jobs)
 
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
+
+
+def test_a_task_with_a_rate_starts_as_often_as_it_may_across_workers(scene: Scene) -> None:
+    if len(scene.workers) < 2:
+        scene.start(*OPTIONS, "--no-keeper")
+    jobs = [scene.enqueue("paced") for _ in range(20)]
+
+    begins = sorted(job.result("60s") for job in jobs)
+
+    late = sorted(later - earlier - 0.05 for earlier, later in pairwise(begins))
+    print(f"after its token a job began {late[len(late) // 2] * 1000:.0f} ms late, at most {late[-1] * 1000:.0f} ms")
+    # The store counts by claims; a body begins some moments after its claim.
+    assert begins[-1] - begins[0] > 18 * 0.05
+    assert late[len(late) // 2] < LATE
 
 
 def test_results_are_passed_on_through_a_chain_with_a_group(scene: Scene) -> None:

@@ -36,6 +36,21 @@ def test_an_urgent_job_starts_while_those_that_can_be_paused_are_unfinished(scen
     assert {(job.wait("60s").state, job.info().token) for job in low} == {(State.SUCCEEDED, 1)}
 
 
+def test_who_holds_a_limit_key_that_the_urgent_job_needs_does_not_make_way(empty_scene: Scene) -> None:
+    scene = empty_scene
+    scene.start("--slots", "1", "--inline", "0")
+    flag = scene.flag()
+    low = scene.running(scene.enqueue("low.shared", str(flag)))
+    urgent = scene.enqueue("urgent.shared", str(flag))
+    until(lambda: urgent.info().state is State.RUNNING, "the urgent job to be claimed")
+
+    assert not low.info().paused
+    flag.touch()
+    ended, began = low.result("60s")[1], urgent.result("60s")[0]
+    assert ended <= began
+    assert low.info().token == 1
+
+
 def test_a_timeout_does_not_run_while_a_run_is_paused(scene: Scene) -> None:
     flag, urgent_flag = scene.flag(), scene.flag()
     first = scene.running(scene.enqueue("urgent", str(urgent_flag)))

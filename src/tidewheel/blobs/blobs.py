@@ -103,6 +103,13 @@ class Blobs:
         """Remove what is at a location, if anything is."""
         await self._backend.delete(names.key_of(location))
 
+    async def delete_outputs(self, job_id: UUID) -> int:
+        """Remove the results and files of all runs of a job, and return how many there were."""
+        found = await self._backend.find(f"outputs/{job_id}")
+        for key, _ in found:
+            await self._backend.delete(key)
+        return len(found)
+
     async def check(self) -> None:
         """Write, read and remove something, or raise why that cannot be done."""
         location = await self._store(names.result_key(UUID(int=0), secrets.randbits(62)), b"{}")

@@ -6,13 +6,17 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import server, store, submit, up, worker
+from tidewheel.cli import dlq, keeper, key, server, store, submit, tenant, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
     name="tide", help="Run jobs on time.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 app.add_typer(store.app, name="store")
+app.add_typer(key.app, name="key")
+app.add_typer(tenant.app, name="tenant")
+app.add_typer(keeper.app, name="keeper")
+app.add_typer(dlq.app, name="dlq")
 app.command("up")(up.up)
 app.command("server")(server.server)
 app.command("worker")(worker.worker)

@@ -23,6 +23,15 @@ Blobs = Annotated[
         "By default a folder beside the SQLite file, or in the current directory.",
     ),
 ]
+SecretsFolder = Annotated[
+    str | None,
+    typer.Option(
+        "--secrets",
+        envvar="TIDE_SECRETS",
+        help="A folder of secrets that jobs may name, as tenant/name. "
+        "Those of the tenant default may also be in TIDE_SECRET_<NAME>.",
+    ),
+]
 
 
 def parse_labels(given: Sequence[str]) -> dict[str, str]:

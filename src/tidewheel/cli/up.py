@@ -3,9 +3,10 @@
 import msgspec
 import typer
 
-from tidewheel.cli.options import Blobs, Database
+from tidewheel.cli.options import Blobs, Database, SecretsFolder
 from tidewheel.cli.server import Host, Port
-from tidewheel.cli.worker import App, Slots, plan_of, run_worker
+from tidewheel.cli.worker import App, KeepFor, MaxAge, Slots, plan_of, run_worker
+from tidewheel.model.retention import parse_upkeep
 from tidewheel.server.serving import DEFAULT_PORT, Address, Reservation
 from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
 
@@ -19,13 +20,17 @@ def up(
     app: App = None,
     blobs: Blobs = None,
     slots: Slots = None,
+    secrets: SecretsFolder = None,
+    keep: KeepFor = [],  # noqa: B006 - typer copies it
+    max_age: MaxAge = "14d",
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
 ) -> None:
     """Start Tidewheel: bring the database up to date, answer HTTP requests, run jobs and keep all, until Ctrl-C.
 
     Runs commands (`tide submit -- echo hello`), HTTP calls and the tasks of an app; takes back the runs of workers that
-    died, lets start deadlines expire, and removes finished jobs: successes after 7 days, others after 30.
+    died, lets start deadlines expire, and removes finished jobs: successes after 7 days, others after 30, unless told
+    otherwise.
     """
 
     async def migrate() -> None:
@@ -34,7 +39,8 @@ def up(
 
     reserved = Reservation(Address(host, port))
     try:
-        plan = plan_of(database, app=app, blobs=blobs, slots=slots)
-        run_worker(msgspec.structs.replace(plan, servers=1, listen=reserved.address), DRAIN, migrate)
+        plan = plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets)
+        plan = msgspec.structs.replace(plan, servers=1, listen=reserved.address, upkeep=parse_upkeep(keep, max_age))
+        run_worker(plan, DRAIN, migrate)
     finally:
         reserved.close()

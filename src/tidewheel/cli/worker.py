@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -15,12 +16,14 @@ import typer
 import uvloop
 
 from tidewheel.blobs import open_blobs
-from tidewheel.cli.options import Blobs, Database, parse_labels
+from tidewheel.cli.options import Blobs, Database, SecretsFolder, parse_labels
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.resources import Offer, parse_resources
+from tidewheel.model.retention import parse_upkeep
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
@@ -62,6 +65,18 @@ DrainFor = Annotated[
 Name = Annotated[str | None, typer.Option(help="The worker's name, for people.  [default: the host's name]")]
 WithKeeper = Annotated[bool, typer.Option("--keeper/--no-keeper", help="Whether to do a share of the chores.")]
 
+KeepFor = Annotated[
+    list[str],
+    typer.Option(
+        "--keep",
+        envvar="TIDE_KEEP",
+        help="How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind. May be repeated.",
+    ),
+]
+MaxAge = Annotated[
+    str, typer.Option(envvar="TIDE_MAX_AGE", help="How long a job may wait since it was last due, or off.")
+]
+
 
 def worker(
     *,
@@ -82,10 +97,13 @@ def worker(
     reserve_after: ReserveAfter = "30s",
     name: Name = None,
     keeper: WithKeeper = True,
+    secrets: SecretsFolder = None,
+    keep: KeepFor = [],  # noqa: B006
+    max_age: MaxAge = "14d",
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
-        plan_of(database, app=app, blobs=blobs, slots=slots, name=name),
+        plan_of(database, app=app, blobs=blobs, slots=slots, name=name, secrets=secrets),
         queues=tuple(dict.fromkeys(queue)),
         inline=inline,
         concurrency=concurrency,
@@ -96,20 +114,30 @@ def worker(
         grace=parse_duration(grace, "grace"),
         longest_pause=parse_duration(longest_pause, "longest-pause"),
         reserve_after=parse_duration(reserve_after, "reserve-after"),
+        upkeep=parse_upkeep(keep, max_age),
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 
 
 def plan_of(
-    database: str, *, app: str | None, blobs: str | None, slots: int | None, name: str | None = None
+    database: str,
+    *,
+    app: str | None,
+    blobs: str | None,
+    slots: int | None,
+    name: str | None = None,
+    secrets: str | None = None,
 ) -> WorkerPlan:
     """Return a worker with the defaults of this machine."""
+    if secrets is not None and not Path(secrets).is_dir():
+        raise Invalid("secrets", f"there is no folder {secrets}")
     return WorkerPlan(
         database=database,
         blobs=blobs_url(database, blobs),
         scratch=tempfile.gettempdir(),
         name=name or f"{socket.gethostname()}:{os.getpid()}",
         app=app,
+        secrets=None if secrets is None else str(Path(secrets).absolute()),
         slots=cores() if slots is None else slots,
         offer=Offer(resources=_resources(())),
     )
@@ -150,9 +178,11 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
     store = await open_store(plan.database)
     try:
         open_blobs(plan.blobs)  # refuses what names no place, before anything runs
-        for entry in catalogue:
-            if entry.concurrency is not None:
-                await store.set_limit(f"task:{entry.kind}", entry.concurrency)
+        changed = await store.declare_rules([rule for entry in catalogue for rule in entry.rules])
+        if changed:
+            typer.echo(f"limits of tasks that are new or changed: {changed}")
+        if plan.app is not None:
+            await declare(store, plan.app, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
         supervising.append(supervisor)
         if plan.inline or plan.slots:

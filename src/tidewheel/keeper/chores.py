@@ -1,62 +1,105 @@
 """What there is to be done, and how often."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
+from tidewheel.errors import NotFound
+from tidewheel.keeper.occurrences import ANYWAY, duties_of, retirement_of
 from tidewheel.keeper.reaper import Reaper
-from tidewheel.model.states import State
+from tidewheel.model.duty import Agenda
+from tidewheel.model.retention import Upkeep
 from tidewheel.store.base import Store
 
-KEEP: Final[Mapping[State, timedelta]] = {
-    State.SUCCEEDED: timedelta(days=7),
-    State.DEAD: timedelta(days=30),
-    State.CANCELLED: timedelta(days=30),
-    State.EXPIRED: timedelta(days=30),
-    State.DROPPED: timedelta(days=30),
-    State.SKIPPED: timedelta(days=30),
-}
-"""How long finished jobs are kept, from the first day on."""
-
-
 MOST_PIECES: Final = 50
-"""How many pieces are unblocked one after the other before the chore lets its duty be renewed."""
+"""How many pieces are done one after the other before the chore lets others look whether it is still wanted."""
+_NOW: Final = timedelta(0)
+_UPKEEP: Final = Upkeep()
+
+
+def _usual() -> timedelta | None:
+    return None
 
 
 class Chore(NamedTuple):
     """One thing that is done again and again."""
 
     name: str
+    """With a slash it is a part (`name/0`, `name/1`, …) of a chore that several nodes share."""
     every: timedelta
     run_once: Callable[[], Awaitable[int]]
     """Does a bounded piece and returns how much there was."""
+    pause: Callable[[], timedelta | None] = _usual
+    """Asked after each run: how long nothing will be due, if that is known and shorter than `every`."""
+    wanted: Callable[[Agenda], timedelta | None] | None = None
+    """In how long there is something to do, as the agenda says, or None; a chore with this waits to be wanted and is
+    done `every` so often all the same."""
 
 
-def chores_of(store: Store, clock: Clock) -> list[Chore]:
+def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chore]:
     """Return all chores of a store."""
 
     async def census() -> int:
         await store.take_census()
         return 0  # nothing that anyone would want to read of
 
-    async def unblock() -> int:
-        told = 0
-        for _ in range(MOST_PIECES):
-            piece = await store.unblock()
-            told += piece
-            if not piece:
-                break
-        return told
+    async def age() -> int:
+        return 0 if upkeep.max_age is None else await store.expire_old(upkeep.max_age)
 
+    reaper = Reaper(store, clock)
+    minute = timedelta(minutes=1)
     return [
-        Chore("reaper", timedelta(seconds=1), Reaper(store, clock).run_once),
-        Chore("expiry", timedelta(milliseconds=500), store.expire),
-        Chore("dropping", timedelta(seconds=1), store.drop_gated),
-        Chore("unblocking", timedelta(milliseconds=500), unblock),
+        Chore("reaper", minute, reaper.run_once, wanted=lambda seen: _NOW if seen.lapsed or reaper.watches else None),
+        Chore("expiry", minute, partial(_in_pieces, store.expire), wanted=_until_a_deadline),
+        Chore(
+            "dropping",
+            minute,
+            partial(_in_pieces, store.drop_gated),
+            wanted=lambda seen: _NOW if seen.dropping else None,
+        ),
+        Chore("gates", minute, store.tend_gates, wanted=_until_a_gate_moves),
+        Chore(
+            "unblocking", minute, partial(_in_pieces, store.unblock), wanted=lambda seen: _NOW if seen.telling else None
+        ),
         Chore("blocked", timedelta(seconds=30), store.recheck_blocked),
         Chore("census", timedelta(seconds=10), census),
         Chore("limits", timedelta(seconds=30), store.repair_limits),
+        Chore("unused-limits", timedelta(minutes=1), store.forget_unused_limits),
         Chore("days", timedelta(hours=1), store.prepare_days),
-        Chore("retention", timedelta(minutes=10), lambda: store.retire(KEEP)),
+        Chore("age", minute, age),
+        Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
+        Chore("old-occurrences", timedelta(minutes=10), retirement_of(store)),
+        *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
+        Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
     ]
+
+
+def chore_named(chores: list[Chore], name: str) -> Chore:
+    """Return one of the chores. Raises NotFound."""
+    for chore in chores:
+        if chore.name == name:
+            return chore
+    raise NotFound("chore", name)
+
+
+async def _in_pieces(do_piece: Callable[[], Awaitable[int]]) -> int:
+    """Do piece after piece until there is nothing left, or for now enough."""
+    done = 0
+    for _ in range(MOST_PIECES):
+        piece = await do_piece()
+        done += piece
+        if not piece:
+            break
+    return done
+
+
+def _until_a_deadline(agenda: Agenda) -> timedelta | None:
+    return None if agenda.next_start_by is None else agenda.next_start_by - agenda.now
+
+
+def _until_a_gate_moves(agenda: Agenda) -> timedelta | None:
+    if agenda.stopping:
+        return _NOW
+    return None if agenda.next_opening is None else agenda.next_opening - agenda.now

@@ -11,10 +11,19 @@ from uuid import UUID
 from tidewheel.clock import Clock
 from tidewheel.errors import Unavailable
 from tidewheel.keeper.chores import Chore
-from tidewheel.store.base import UpkeepStore
+from tidewheel.keeper.record import ChoreRecord
+from tidewheel.store.keeping import DutyStore
 
-LEASE: Final = timedelta(seconds=5)
-"""How long a duty stays with a node that has fallen silent."""
+LEASE: Final = timedelta(seconds=3.3)
+"""How long a node that has fallen silent keeps its duties."""
+BEAT: Final = timedelta(seconds=1.5)
+"""How often a node says that it is there and hears what its duties are: the next one is found within 5 s of a death."""
+STAND_BY: Final = timedelta(seconds=10)
+"""How often a node asks that is not needed, for there are enough others."""
+LOOK: Final = timedelta(seconds=0.95)
+"""How often a node looks what is wanted."""
+LEAST_PAUSE: Final = 0.01
+"""So that a chore which is always wanted lets others have their turn."""
 
 _log = logging.getLogger(__name__)
 
@@ -22,42 +31,93 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """One node's share of the chores. Any number of keepers may run; a chore done twice does no harm."""
 
-    def __init__(self, store: UpkeepStore, chores: Sequence[Chore], clock: Clock, holder: UUID) -> None:
+    def __init__(self, store: DutyStore, chores: Sequence[Chore], clock: Clock, node: UUID) -> None:
+        self.records = {chore.name: ChoreRecord() for chore in chores}
         self._store = store
         self._chores = chores
         self._clock = clock
-        self._holder = holder
-        self._random = random.Random(holder.int)  # noqa: S311 - spreads the nodes, guards nothing
-        self._renew_at: dict[str, float] = {}
+        self._node = node
+        self._random = random.Random(node.int)  # noqa: S311 - spreads the nodes, guards nothing
+        self._held: frozenset[str] = frozenset()
+        self._held_until = float("-inf")
+        self._stands_by = False
+        self._calls = {chore.name: asyncio.Event() for chore in chores}
 
     async def run(self) -> None:
         """Do all chores until cancelled, and then give the duties up."""
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self._beat_again_and_again(), name="beat")
+                group.create_task(self._look_again_and_again(), name="look")
                 for chore in self._chores:
                     group.create_task(self._repeat(chore), name=chore.name)
         finally:
             await self._give_up()
 
-    async def run_once(self, chore: Chore) -> int | None:
-        """Do one piece of a chore if its duty is ours or free; None if another node has it."""
-        if not await self._holds(chore):
-            return None
-        return await chore.run_once()
+    async def beat(self) -> None:
+        """Say that this node is there, and hear which duties are its own; those that are new are done at once."""
+        now = self._clock.monotonic()
+        duties = await self._store.share_duties(self._node, [chore.name for chore in self._chores], LEASE)
+        self._stands_by = duties is None
+        before = self._held if now < self._held_until else frozenset[str]()
+        self._held = frozenset(duty.name for duty in duties or ())
+        self._held_until = now + LEASE.total_seconds()
+        for name in self._held - before:
+            self._calls[name].set()
 
-    async def _holds(self, chore: Chore) -> bool:
-        """Tell whether the duty is ours; it is renewed only when half of its lease has gone."""
-        now, lease = self._clock.monotonic(), max(LEASE, 2 * chore.every)
-        if now < self._renew_at.get(chore.name, now):
-            return True
-        self._renew_at.pop(chore.name, None)
-        if await self._store.take_duty(chore.name, self._holder, lease) is None:
-            return False
-        self._renew_at[chore.name] = now + lease.total_seconds() / 2
-        return True
+    async def look(self) -> float:
+        """Call the chores that are wanted, if they are ours, and return in how many seconds to look again."""
+        waiting = [(chore, chore.wanted) for chore in self._chores if chore.wanted is not None and self._holds(chore)]
+        pause = LOOK.total_seconds() * self._random.uniform(0.97, 1.0)
+        if waiting:
+            agenda = await self._store.agenda()
+            for chore, wanted in waiting:
+                wait = wanted(agenda)
+                if wait is not None and wait > timedelta(0):
+                    pause = min(pause, wait.total_seconds())
+                elif wait is not None:
+                    self._calls[chore.name].set()
+        return max(pause, LEAST_PAUSE)
+
+    async def run_once(self, chore: Chore) -> int | None:
+        """Do one piece of a chore if its duty is ours; None if it is not."""
+        if not self._holds(chore):
+            return None
+        began, done = self._clock.monotonic(), None
+        try:
+            done = await chore.run_once()
+        finally:
+            self.records[chore.name].add(self._clock.monotonic() - began, done)
+        return done
+
+    def _holds(self, chore: Chore) -> bool:
+        return chore.name in self._held and self._clock.monotonic() < self._held_until
+
+    async def _beat_again_and_again(self) -> None:
+        while True:
+            try:
+                await self.beat()
+            except Unavailable as error:
+                _log.warning("the duties could not be shared out: %s", error)
+            except Exception:  # noqa: BLE001 - a bug here must not end the chores for ever
+                _log.exception("the duties could not be shared out, which will be tried again")
+            longest, least = (STAND_BY, 0.5) if self._stands_by else (BEAT, 0.97)
+            await self._clock.sleep(longest.total_seconds() * self._random.uniform(least, 1.0))
+
+    async def _look_again_and_again(self) -> None:
+        while True:
+            pause = LOOK.total_seconds()
+            try:
+                pause = await self.look()
+            except Unavailable as error:
+                _log.warning("what is wanted could not be looked up: %s", error)
+            except Exception:  # noqa: BLE001 - as above
+                _log.exception("what is wanted could not be looked up, which will be tried again")
+            await self._clock.sleep(pause)
 
     async def _repeat(self, chore: Chore) -> None:
         while True:
+            await self._be_called(chore)
             try:
                 done = await self.run_once(chore)
             except Unavailable as error:
@@ -67,11 +127,27 @@ class Keeper:
             else:
                 if done:
                     _log.info("%s: %d", chore.name, done)
-            await self._clock.sleep(chore.every.total_seconds() * self._random.uniform(0.9, 1.1))
+
+    async def _be_called(self, chore: Chore) -> None:
+        """Wait until the chore is called, or until it is time for it anyway."""
+        call = self._calls[chore.name]
+        sleep = asyncio.ensure_future(self._clock.sleep(self._pause(chore)))
+        called = asyncio.ensure_future(call.wait())
+        try:
+            await asyncio.wait((sleep, called), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            call.clear()
+            sleep.cancel()
+            called.cancel()
+
+    def _pause(self, chore: Chore) -> float:
+        """Return for how long to sleep: with some jitter, unless the chore knows when it is needed next."""
+        usual = chore.every.total_seconds() * self._random.uniform(0.9, 1.1)
+        asked = chore.pause() if self._holds(chore) else None
+        return usual if asked is None else min(usual, max(asked.total_seconds(), LEAST_PAUSE))
 
     async def _give_up(self) -> None:
         try:
-            for chore in self._chores:
-                await self._store.release_duty(chore.name, self._holder)
+            await self._store.leave_duties(self._node)
         except Unavailable as error:
             _log.warning("the duties could not be given up and will pass to others by themselves: %s", error)

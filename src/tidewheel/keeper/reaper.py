@@ -19,6 +19,11 @@ class Reaper:
         self._clock = clock
         self._watched: dict[UUID, Watched] = {}
 
+    @property
+    def watches(self) -> bool:
+        """Whether it watches someone, and so must look again."""
+        return bool(self._watched)
+
     async def run_once(self) -> int:
         """Look once, and return how many workers were reaped; one that cannot be reaped does not protect the others."""
         expired = await self._store.expired()

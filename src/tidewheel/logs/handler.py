@@ -42,3 +42,14 @@ class RunHandler(logging.Handler):
             return self.format(record)
         except Exception as error:  # noqa: BLE001 - arguments that do not fit, or whose own code fails
             return f"{record.msg!r} (its arguments cannot be shown: {type(error).__name__})"
+
+
+def keep_runs_apart() -> None:
+    """Have what runs log from now on go to their own logs alone, and not to the log of this process as well.
+
+    There it would be mixed with that of other tenants, and its secrets would not be masked.
+    """
+    root = logging.getLogger()
+    for handler in root.handlers:
+        handler.addFilter(lambda record: current_sink.get() is None)  # noqa: ARG005 - logging's face
+    root.addHandler(RunHandler())

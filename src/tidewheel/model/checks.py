@@ -58,6 +58,11 @@ def check_key(field: str, value: object) -> str:
     return str(value)
 
 
+def is_key(value: object) -> bool:
+    """Tell whether `check_key` would accept it."""
+    return _why_no_key(value) is None
+
+
 def check_text(field: str, value: object, max_length: int) -> str:
     """Return text for people, such as a description or a reason; it may be empty and have several lines."""
     if not isinstance(value, str):

@@ -8,6 +8,8 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import OnParentFailure
+from tidewheel.model.fingerprint import fingerprint_of
+from tidewheel.model.gate import Gate
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs
@@ -90,6 +92,12 @@ class Run(msgspec.Struct, frozen=True):
     losses: int
     cancelling: bool = False
     needs: Needs = NO_NEEDS
+    limit_keys: tuple[str, ...] = ()
+
+    @property
+    def held(self) -> frozenset[tuple[str, str]]:
+        """The limit keys that it holds while it runs, each with its tenant."""
+        return frozenset((self.tenant, key) for key in self.limit_keys)
 
     @property
     def attempt(self) -> int:
@@ -102,7 +110,7 @@ class Claimed(msgspec.Struct, frozen=True):
 
     runs: list[Run]
     next_due: datetime | None = None
-    """The earliest instant at which a waiting job of these lanes becomes due, as far as is known."""
+    """The earliest instant at which a waiting job of these lanes becomes due or may be let go, as far as is known."""
     now: datetime | None = None
     """The store's time at the claim: until `next_due` it is `next_due - now`, whatever another clock says."""
 
@@ -135,7 +143,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: State
     cancelling: bool = False
     gate: str = "open"
-    """What the gate of its lane says: `open`, `hold` or `drop`."""
+    """What the strongest gate of its lane says: `open`, `hold`, `drop` or `slow`."""
+    gates: tuple[Gate, ...] = ()
+    """The gates it lies behind while it waits, strongest first."""
     waits_for: str | None = None
     """The limit key without room, while `limited`."""
     waiting_for: int = 0
@@ -155,6 +165,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_ended_at: datetime | None = None
     last_worker: UUID | None = None
     finished_at: datetime | None = None
+    erased_at: datetime | None = None
+    """When all that it was about was removed on request; nothing but this record is left of it."""
     result: Any = None
     result_location: str | None = None
     error: Failure | None = None
@@ -165,6 +177,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     progress_message: str = ""
     paused: bool = False
     """Whether it runs and is paused."""
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of its error, if it is dead."""
+        return fingerprint_of(self.error) if self.state is State.DEAD else None
 
     @property
     def recurring(self) -> bool:

@@ -96,6 +96,8 @@ GIVEN_BACK = frozenset(cause for cause in REPORTABLE if move(State.RUNNING, caus
 """What a worker may say of a run after which its job waits again, if it was not asked to stop."""
 LOSSES = (Cause.CRASHED, Cause.LOST)
 """Abnormal ends, which count apart from failures."""
+RETRIED = (Cause.FAILED, Cause.CRASHED)
+"""Ends after which a job counts as a retry; one whose worker died does not, for that is not its doing."""
 ATTEMPTS = (Cause.FAILED, *LOSSES)
 """Ends that leave an attempt behind when the job goes on."""
 
@@ -107,8 +109,13 @@ class LossRule(NamedTuple):
     counted: bool = True
 
 
-def judge(cause: Cause, *, cancelling: bool, losses: int, rule: LossRule) -> Cause:
-    """Return the cause that counts for a run that ended: its own, the stop it was asked for, or a quarantine."""
+def judge(cause: Cause, *, cancelling: bool, losses: int, rule: LossRule, held: bool = False) -> Cause:
+    """Return the cause that counts for a run that ended: its own, the stop it was asked for, or a quarantine.
+
+    `held` is a run that was asked to stop by a gate that holds: whatever it ends with but a result, it is given back.
+    """
+    if held and cause is not Cause.RETURNED:
+        return Cause.RELEASED
     cause = end_of_run(cause, cancelling=cancelling)
     if cause in LOSSES and rule.counted and losses + 1 >= rule.most:
         return Cause.QUARANTINED
@@ -180,6 +187,6 @@ def recognise(reported: Cause, found: str | None) -> Verdict:
         repeated.add(Cause.STOPPED)
     if reported is Cause.CRASHED:
         repeated.add(Cause.QUARANTINED)
-    if reported in (Cause.SNOOZED, Cause.RELEASED):
+    if reported in (Cause.SNOOZED, Cause.RELEASED, Cause.STOPPED):
         repeated.add("queued")
     return Verdict.REPEATED if found in repeated else Verdict.STALE

@@ -10,7 +10,10 @@ fewer than `max_concurrency` are alive the next one starts. At the limit:
 """
 
 import enum
-from typing import Final, assert_never
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, assert_never
+from uuid import UUID
 
 import msgspec
 
@@ -73,6 +76,47 @@ def decide_overlap(policy: Overlap, running: int, waiting: int, max_concurrency:
             return Decision(action=Action.CANCEL_PREVIOUS, reason=held, cancel=alive - limit + 1)
         case unknown:
             assert_never(unknown)
+
+
+class Alive(NamedTuple):
+    """A job of a schedule that has not ended; they are in the order of these fields."""
+
+    due_at: datetime
+    job_id: UUID
+    running: bool
+
+
+class Overlaps(NamedTuple):
+    """What is to happen to the jobs of a schedule whose time has come."""
+
+    skip: dict[UUID, str]
+    """Those that do not run, with the reasons."""
+    cancel: tuple[UUID, ...]
+    """Those that make room."""
+
+
+def decide_due(policy: Overlap, max_concurrency: int | None, alive: Sequence[Alive], due: Sequence[UUID]) -> Overlaps:
+    """Decide about the jobs of one schedule that have become due, in their order; `alive` are all that are due.
+
+    One that runs already had room, and one that has ended needs none: nothing happens to these.
+    """
+    undecided = set(due)
+    ahead: list[Alive] = []
+    skip: dict[UUID, str] = {}
+    cancel: dict[UUID, None] = {}
+    for job in sorted(alive):
+        if job.job_id in undecided and not job.running:
+            running = sum(earlier.running for earlier in ahead)
+            decision = decide_overlap(policy, running, len(ahead) - running, max_concurrency)
+            if decision.action is Action.SKIP:
+                skip[job.job_id] = decision.reason
+                continue
+            leaving, staying = ahead[: decision.cancel], ahead[decision.cancel :]
+            cancel |= dict.fromkeys(earlier.job_id for earlier in leaving)
+            # Who runs is alive until its worker has ended it; who waits is gone at once.
+            ahead = [*(earlier for earlier in leaving if earlier.running), *staying]
+        ahead.append(job)
+    return Overlaps(skip, tuple(cancel))
 
 
 def check_max_concurrency(value: int | None, field: str = "max_concurrency") -> int | None:

@@ -3,13 +3,13 @@
 import enum
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
 
+from tidewheel.errors import Invalid
 from tidewheel.model.checks import (
-    MAX_DELAY,
     check_duration,
     check_json,
     check_json_text,
@@ -18,20 +18,22 @@ from tidewheel.model.checks import (
     check_name,
     check_text,
 )
-from tidewheel.model.job import DEFAULT_QUEUE, DEFAULT_TENANT, DEFAULT_TIMEOUT
+from tidewheel.model.job import DEFAULT_QUEUE, DEFAULT_TENANT, DEFAULT_TIMEOUT, JobSpec, Options
 from tidewheel.model.misfire import Misfire, check_misfire
 from tidewheel.model.overlap import Overlap, check_max_concurrency
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs, check_needs
 from tidewheel.model.retry import RetryPolicy, check_retry
+from tidewheel.model.submission import MAX_LIMIT_KEYS, MAX_TIMEOUT
 
 MAX_DESCRIPTION = 2000
 
+Definition = TypeVar("Definition", bound="ScheduleSpec")
 
-class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What to run, when, and what to do if its time was missed or its last run is still alive."""
 
-    id: UUID
+class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The definition: what to run, when, and what to do if its time was missed or its last run is still alive."""
+
     tenant: str = DEFAULT_TENANT
     name: str
     """Unique within the tenant."""
@@ -53,14 +55,42 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     overlap: Overlap = Overlap.SKIP
     max_concurrency: int | None = None
     """None stands for one run at a time, and for any number if overlap is allowed."""
-    paused: bool = False
 
+    @property
+    def most_alive(self) -> int | None:
+        """How many runs may be under way at once; None for any number."""
+        if self.max_concurrency is None and self.overlap is Overlap.ALLOW:
+            return None
+        return self.max_concurrency or 1
+
+
+class Schedule(ScheduleSpec, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A schedule as it is stored: its definition, and how far it has come."""
+
+    id: UUID
+    paused: bool = False
     version: int = 1
     """Rises with each change; an update names the version that it was made from."""
     created_at: datetime
     updated_at: datetime
     next_fire_at: datetime | None = None
-    """The first occurrence that is not yet recorded; None when there will be no more."""
+    """The first occurrence that is not yet recorded; None when there will be no more, and while it is paused."""
+    fired: int = 0
+    """How many planned occurrences were recorded, run or not."""
+    declared_by: str | None = None
+    """The app in whose code it is declared; None if it was made at run time."""
+    orphaned_at: datetime | None = None
+    """When it was noticed that the code of that app declares it no more."""
+
+    @property
+    def definition(self) -> ScheduleSpec:
+        """The part that a person or a program wrote."""
+        return ScheduleSpec(**{field: getattr(self, field) for field in ScheduleSpec.__struct_fields__})
+
+    @property
+    def limit_key(self) -> str:
+        """The limit key that its jobs share, if only so many may run at once."""
+        return f"schedule:{self.id}"
 
 
 class Fate(enum.StrEnum):
@@ -71,17 +101,54 @@ class Fate(enum.StrEnum):
     SKIPPED = "skipped"  # the overlap policy left it out
 
 
+Source = Literal["planned", "manual", "backfill"]
+"""Who asked for an occurrence: the trigger, a person now, or a person for a time that had passed."""
+
+
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One planned firing of a schedule: it has either a job or a reason why not."""
+    """One firing of a schedule: it has a job, or a reason why it did not run, or both if that was decided when due."""
 
     schedule_id: UUID
     fire_at: datetime
     job_id: UUID | None = None
     outcome: Fate
     reason: str = ""
+    source: Source = "planned"
 
 
-def check_schedule(schedule: Schedule) -> Schedule:
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the schedules that the code of an app declares, by their names."""
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    orphaned: tuple[str, ...] = ()
+    """Declared by an earlier code of this app, and no more; they go on until someone deletes them."""
+    refused: tuple[str, ...] = ()
+    """Their names are taken by schedules made at run time or by another app, which are left alone; or they are new and
+    would never fire."""
+
+
+def job_of(schedule: Schedule, job_id: UUID, run_at: datetime, recurrence: str) -> JobSpec:
+    """Return the job of an occurrence."""
+    own = (schedule.limit_key,) if schedule.most_alive is not None else ()
+    return JobSpec(
+        id=job_id,
+        schedule_id=schedule.id,
+        tenant=schedule.tenant,
+        kind=schedule.kind,
+        queue=schedule.queue,
+        args=dict(schedule.args),
+        labels=schedule.labels,
+        priority=schedule.priority,
+        needs=schedule.needs,
+        options=Options(retry=schedule.retry, timeout=schedule.timeout, recurrence=recurrence),
+        run_at=run_at,
+        limit_keys=(*schedule.limit_keys, *own),
+    )
+
+
+def check_schedule(schedule: Definition) -> Definition:
     """Refuse schedules that cannot be stored or whose jobs could not; the trigger is only checked to be JSON."""
     for field in ("tenant", "name", "kind", "queue"):
         check_name(field, getattr(schedule, field))
@@ -90,9 +157,11 @@ def check_schedule(schedule: Schedule) -> Schedule:
     check_labels("labels", schedule.labels)
     check_needs(schedule.needs)
     check_retry(schedule.retry)
-    check_duration("timeout", schedule.timeout, timedelta(milliseconds=1), MAX_DELAY)
+    check_duration("timeout", schedule.timeout, timedelta(milliseconds=1), MAX_TIMEOUT)
     for key in schedule.limit_keys:
         check_key("limit_keys", key)
+    if len(schedule.limit_keys) >= MAX_LIMIT_KEYS:
+        raise Invalid("limit_keys", f"at most {MAX_LIMIT_KEYS - 1}: one is the schedule's own")
     check_json_text("trigger", bytes(schedule.trigger))
     check_misfire(schedule.misfire)
     check_max_concurrency(schedule.max_concurrency)

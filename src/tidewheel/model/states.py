@@ -61,7 +61,7 @@ MOVES: Final[Mapping[tuple[State, Cause], State]] = MappingProxyType(
     {
         (State.BLOCKED, Cause.PARENTS_ENDED): State.QUEUED,
         (State.BLOCKED, Cause.PARENT_FAILED): State.SKIPPED,
-        (State.QUEUED, Cause.OVERLAPPED): State.SKIPPED,
+        **{(state, Cause.OVERLAPPED): State.SKIPPED for state in (State.QUEUED, State.LIMITED)},
         (State.QUEUED, Cause.CLAIMED): State.RUNNING,
         (State.QUEUED, Cause.NO_ROOM): State.LIMITED,
         (State.LIMITED, Cause.ROOM): State.QUEUED,

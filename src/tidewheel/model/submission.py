@@ -1,7 +1,7 @@
 """From what someone asks for to what can be stored: every check of a submit, in one place."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model import secret
 from tidewheel.model.checks import (
     check_delay,
     check_duration,
@@ -45,6 +46,8 @@ class LaneKey(NamedTuple):
     needs: str
     keyed: bool
     """Whether its jobs have limit keys, which the claim must then decide on."""
+    retried: bool = False
+    """Whether its jobs have failed before, and so share the retry budget of their queue."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -73,8 +76,8 @@ def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
     """Check a spec and make it ready to be stored, or raise Invalid for its first bad field."""
     lane = _lane(spec)
     labels = check_labels("labels", spec.labels) if spec.labels else None
-    args = check_json("args", _object(spec.args), max_bytes=max_args_bytes)
-    _check_relations(spec, args)
+    args = prepare_args(spec.args, spec.after, max_args_bytes=max_args_bytes)
+    _check_relations(spec)
     return Prepared(
         lane,
         parse_priority(spec.priority).value,
@@ -92,6 +95,18 @@ def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
         tuple(spec.after),
         spec.on_parent_failure,
     )
+
+
+def prepare_args(args: Any, after: Collection[UUID], *, max_args_bytes: int = MAX_ARGS_BYTES) -> str:
+    """Return arguments as they are stored, or raise Invalid; results that they ask for must be of parents."""
+    text = check_json("args", _object(args), max_bytes=max_args_bytes)
+    if secret.REFERENCE in text:
+        secret.find_secrets(msgspec.json.decode(text))
+    if REFERENCE in text:
+        strangers = set(find_references(msgspec.json.decode(text))).difference(after)
+        if strangers:
+            raise Invalid("args", f"asks for the result of job {min(strangers)}, which is not in after")
+    return text
 
 
 def prepare_all(specs: Sequence[JobSpec], *, max_args_bytes: int = MAX_ARGS_BYTES) -> list[Prepared]:
@@ -127,15 +142,11 @@ def fingerprint(spec: JobSpec) -> bytes:
     return hashlib.sha256(_encode(msgspec.to_builtins(spec))).digest()
 
 
-def _check_relations(spec: JobSpec, args: str) -> None:
+def _check_relations(spec: JobSpec) -> None:
     if spec.id is not None:
         check_own_id(spec.id)
     if spec.after or spec.on_parent_failure != "skip":
         check_after(spec.after, spec.on_parent_failure)
-    if REFERENCE in args:
-        strangers = set(find_references(msgspec.json.decode(args))).difference(spec.after)
-        if strangers:
-            raise Invalid("args", f"asks for the result of job {min(strangers)}, which is not in after")
 
 
 def _check_given_ids(jobs: Sequence[Prepared]) -> None:

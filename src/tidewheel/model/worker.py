@@ -1,4 +1,4 @@
-"""Workers and duties: who is alive, and who does which chore."""
+"""Workers: who is alive."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -58,16 +58,6 @@ class Reaped(msgspec.Struct, frozen=True):
     requeued: int = 0
     quarantined: int = 0
     cancelled: int = 0
-
-
-class Duty(msgspec.Struct, frozen=True):
-    """A chore that one node at a time performs, under a lease."""
-
-    name: str
-    holder: UUID
-    until: datetime
-    epoch: int
-    """Rises with each change of holder."""
 
 
 def check_worker(spec: WorkerSpec) -> None:

@@ -10,11 +10,16 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_name
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.sdk import builtin
+from tidewheel.sdk.dead_letters import DeadLetters
 from tidewheel.sdk.declaring import Declaration
 from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.gates import Gates
 from tidewheel.sdk.job import Job
+from tidewheel.sdk.limiting import Limits
+from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
+from tidewheel.sdk.tenants import Tenants
 from tidewheel.sdk.transaction import Transaction, arun_transaction
 
 T = TypeVar("T")
@@ -49,6 +54,31 @@ class App(Desk):
             return Job(self, job_id if isinstance(job_id, UUID) else UUID(job_id), created=False)
         except (ValueError, AttributeError, TypeError):
             raise Invalid("job_id", f"must be the id of a job, not {job_id!r}") from None
+
+    @property
+    def limits(self) -> Limits:
+        """Limits by key: `app.limits.set("rate:mail.send", rate="5/s")`."""
+        return Limits(self)
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Jobs that ended without success: what they died of, and sending them round again."""
+        return DeadLetters(self)
+
+    @property
+    def gates(self) -> Gates:
+        """Hold, drop or slow jobs: `app.gates.hold(kind="mail", reason="the server is down")`."""
+        return Gates(self)
+
+    @property
+    def tenants(self) -> Tenants:
+        """Share the workers out among tenants: `app.tenants.set_weight("acme", 3)`."""
+        return Tenants(self)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules: `app.schedules.create(report, cron="0 5 * * *", timezone="Europe/Berlin")`."""
+        return Schedules(self)
 
     # Many at once
 

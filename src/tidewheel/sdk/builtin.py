@@ -8,9 +8,11 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.job import JobSpec
+from tidewheel.model.secret import find_secrets
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.options import KNOWN, JobOptions, check_known, spec_of
+from tidewheel.tasks.binding import without_secrets
 from tidewheel.tasks.builtin import CommandCall, HttpCall, check_command, check_http
 from tidewheel.tasks.definition import COMMAND, HTTP, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
@@ -72,7 +74,8 @@ def command(desk: Desk, argv: Sequence[str], options: CommandOptions) -> Request
     own, wishes = _split(options)
     codes = _lists(own, "fatal_exit_codes", "ok_exit_codes")
     fields = {"argv": list(argv), **codes, **own}
-    return _request(desk, COMMAND, check_command(_checked("command", fields, CommandCall)), wishes)
+    call = check_command(_checked("command", without_secrets(fields), CommandCall))
+    return _request(desk, COMMAND, _args(call, fields), wishes)
 
 
 def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
@@ -86,7 +89,15 @@ def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
     }
     if "answer_within" in own:
         fields["timeout"] = parse_duration(own.pop("answer_within"), "answer_within").total_seconds()
-    return _request(desk, HTTP, check_http(_checked("http", fields | own, HttpCall)), wishes)
+    fields |= own
+    call = check_http(_checked("http", without_secrets(fields), HttpCall))
+    return _request(desk, HTTP, _args(call, fields), wishes)
+
+
+def _args(call: msgspec.Struct, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call that was checked; fields with secrets stay as they were given."""
+    given = {name: value for name, value in fields.items() if find_secrets([value])}
+    return {**msgspec.to_builtins(call), **given}
 
 
 def _lists(own: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -100,6 +111,8 @@ def _body(own: dict[str, Any]) -> dict[str, Any]:
     if "json" in own:
         if body is not None:
             raise Invalid("json", "cannot be given together with body")
+        if find_secrets([own["json"]]):
+            raise Invalid("json", "cannot have secrets in it; send them in headers, or all of the body as a secret")
         body = msgspec.json.encode(own.pop("json")).decode()
         if not any(name.lower() == "content-type" for name in headers):
             headers["Content-Type"] = "application/json"
@@ -123,7 +136,6 @@ def _checked(kind: str, fields: Mapping[str, Any], shape: type[msgspec.Struct]) 
         raise Invalid(kind, str(error)) from None
 
 
-def _request(desk: Desk, kind: str, call: msgspec.Struct, wishes: JobOptions) -> Request:
-    args = msgspec.to_builtins(call)
+def _request(desk: Desk, kind: str, args: dict[str, Any], wishes: JobOptions) -> Request:
     spec = spec_of(kind, args, TaskOptions(), wishes, desk.now(), tenant=desk.tenant)
     return Request(desk, spec, wishes.get("connection"))

@@ -1,28 +1,35 @@
 """Declaring tasks: `@app.task`, with or without options."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, overload
+
+from msgspec import structs
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_key, check_name
+from tidewheel.model.checks import check_name
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import Needs, check_needs, parse_resources
 from tidewheel.model.retry import check_retry
+from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.naming import kind_of
-from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy
+from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy, spec_of
+from tidewheel.sdk.scheduling import RECURRENCE, Recurrence, schedule_of
 from tidewheel.sdk.task import TaskFunction
-from tidewheel.tasks.binding import Caller, context_of
+from tidewheel.tasks.binding import Caller, context_of, parameters_of
 from tidewheel.tasks.context import Context
-from tidewheel.tasks.definition import Isolation, Mode, Preempt, TaskDefinition, TaskOptions, limit_key
+from tidewheel.tasks.definition import Isolation, Mode, Preempt, TaskDefinition, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
+from tidewheel.tasks.limiting import Concurrency, Rate, task_limits
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Declared(TypedDict, total=False):
+class Declared(Recurrence, total=False):
     """What `@app.task` takes."""
 
     name: str
@@ -35,13 +42,20 @@ class Declared(TypedDict, total=False):
     """What a worker must have free, such as `{"cpu": 1, "memory": "512MiB", "gpu": 1}`."""
     needs_labels: Mapping[str, str]
     """Labels that a worker must have."""
-    concurrency: int
+    concurrency: int | Concurrency
     """How many jobs of the task may run at once, everywhere."""
+    rate: str | Rate
+    """How many jobs of the task may start in a time, everywhere, such as `10/s`."""
     preempt: Preempt
     isolation: Isolation
+    schedule: str
+    """With `cron` or `every`: the name of the schedule; the kind if it is not given."""
     process: bool | None
     """Whether to run in a process that can be killed and paused; by itself only async functions without resources and
     isolation do not."""
+
+
+_OPTIONS: Final = frozenset(Declared.__annotations__)
 
 
 class Declaration:
@@ -74,6 +88,7 @@ class Declaration:
             return Declaration(self._desk, cast("Declared", {**self._options, **options}))
         definition = define(function, self._options)
         caller = Caller(function, definition.context)
+        definition = replace(definition, schedule=_schedule(self._desk, definition, caller, self._options))
         self._desk.registry.add(definition)
         self._desk.callers[definition.kind] = caller
         return TaskFunction(self._desk, definition)
@@ -91,24 +106,36 @@ def define(function: Any, declared: Declared) -> TaskDefinition:
         function=function,
         mode=_mode(function, declared),
         context=context_of(function),
-        options=_task_options(kind, declared),
+        options=_task_options(kind, declared, parameters_of(function)),
     )
 
 
-def _task_options(kind: str, declared: Declared) -> TaskOptions:
+def _schedule(desk: Desk, definition: TaskDefinition, caller: Caller, declared: Declared) -> ScheduleSpec | None:
+    """Return the schedule that a task is declared with."""
+    options: dict[str, Any] = {name: value for name, value in declared.items() if name in RECURRENCE}
+    if not {"cron", "every"} & declared.keys():
+        for name in (*options, *(["schedule"] if "schedule" in declared else [])):
+            raise Invalid(name, "is about a schedule, and needs cron or every")
+        return None
+    try:
+        args = caller.bind((), {})
+    except Invalid as error:
+        raise Invalid("cron", f"a schedule calls its task without arguments: {error.why}") from None
+    name = declared.get("schedule", definition.kind)
+    job = spec_of(definition.kind, args, definition.options, {}, desk.now(), tenant=desk.tenant)
+    keys = limit_keys_of(definition.options.limits, job, caller.whole(args), name)
+    return schedule_of(structs.replace(job, limit_keys=keys), {**options, "name": name})
+
+
+def _task_options(kind: str, declared: Declared, parameters: Collection[str] | None) -> TaskOptions:
     default = TaskOptions()
-    concurrency = declared.get("concurrency")
-    if concurrency is not None:
-        check_key("name", limit_key(kind))
-        if type(concurrency) is not int or concurrency < 1:
-            raise Invalid("concurrency", f"must be a whole number from 1 on, not {concurrency!r}")
     return TaskOptions(
         queue=check_name("queue", declared.get("queue", default.queue)),
         priority=parse_priority(declared.get("priority", default.priority)),
         timeout=parse_duration(declared.get("timeout", default.timeout), "timeout"),
         retry=check_retry(retry_policy(declared["retry"])) if "retry" in declared else default.retry,
         needs=_needs(declared),
-        concurrency=concurrency,
+        limits=task_limits(kind, declared.get("concurrency"), declared.get("rate"), parameters),
         preempt=_one_of("preempt", declared.get("preempt", default.preempt), Preempt),
         isolation=_one_of("isolation", declared.get("isolation", default.isolation), Isolation),
     )
@@ -139,5 +166,5 @@ def _one_of(field: str, value: Any, choices: Any) -> Any:
 
 def _check_known(options: Mapping[str, Any]) -> None:
     for name in options:
-        if name not in Declared.__annotations__:
-            raise Invalid(name, f"is no option of a task; there are {', '.join(sorted(Declared.__annotations__))}")
+        if name not in _OPTIONS:
+            raise Invalid(name, f"is no option of a task; there are {', '.join(sorted(_OPTIONS))}")

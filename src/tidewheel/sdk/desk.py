@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -15,8 +15,7 @@ from tidewheel.sdk.portal import portal
 from tidewheel.sdk.stores import Place, Stores, Work
 from tidewheel.store.base import Store
 from tidewheel.tasks.binding import Caller
-from tidewheel.tasks.definition import limit_key
-from tidewheel.tasks.registry import Registry
+from tidewheel.tasks.registry import Registry, rules_of
 
 T = TypeVar("T")
 
@@ -62,7 +61,7 @@ class Desk:
         """Store jobs, all or none; with a connection, inside its transaction and in the caller's thread alone."""
 
         async def submit(store: Store) -> list[Submitted]:
-            await self._set_limits(store, specs)
+            await self.declare_limits(store, [spec.kind for spec in specs if spec.limit_keys])
             return await store.submit(specs)
 
         if connection is None:
@@ -84,20 +83,17 @@ class Desk:
     async def _prepared(self, specs: Sequence[JobSpec]) -> Store:
         """Make ready, in the background, what the caller's transaction shall find."""
         store = await self.stores.resident()
-        await self._set_limits(store, specs)
+        await self.declare_limits(store, [spec.kind for spec in specs if spec.limit_keys])
         await store.make_lanes(specs)
         return store
 
-    async def _set_limits(self, store: Store, specs: Sequence[JobSpec]) -> None:
-        """Let the store know the limits of tasks with a `concurrency`, with the first job of each."""
-        for kind, tenant in {(spec.kind, spec.tenant) for spec in specs if spec.limit_keys}:
-            task = self.registry.get(kind)
-            if task is None or task.options.concurrency is None or (kind, tenant) in self.stores.limited:
-                continue
-            most = {limit.key: limit.most for limit in await store.limits(tenant=tenant)}
-            if most.get(limit_key(kind)) != task.options.concurrency:
-                await store.set_limit(limit_key(kind), task.options.concurrency, tenant=tenant)
-            self.stores.limited.add((kind, tenant))
+    async def declare_limits(self, store: Store, kinds: Iterable[str]) -> None:
+        """Let the store know the limits that tasks declare, with the first job of each."""
+        new = {kind for kind in kinds if kind not in self.stores.limited}
+        tasks = [task for kind in new if (task := self.registry.get(kind)) is not None and task.options.limits]
+        if tasks:
+            await store.declare_rules([rule for task in tasks for rule in rules_of(task)])
+        self.stores.limited |= new
 
 
 def _at_once(work: Coroutine[Any, Any, T]) -> T:

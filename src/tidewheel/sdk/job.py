@@ -11,6 +11,7 @@ from tidewheel.model import job as model
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
+from tidewheel.model.why import Reason, why
 from tidewheel.sdk.desk import Desk
 from tidewheel.tasks.durations import Duration, parse_duration
 
@@ -56,6 +57,10 @@ class Job(Generic[R]):
     async def alogs(self, *, limit: int = 1000) -> list[LogLine]:
         """Return the lines that its runs wrote, first to last."""
         return await self._desk.use(lambda store: store.logs(self._id, limit=limit))
+
+    async def awhy(self) -> list[Reason]:
+        """Return all that keeps the job from running now, each with a sentence; or that it runs, or has ended."""
+        return why(await self._desk.use(lambda store: store.explain(self._id)))
 
     # Waiting
 
@@ -106,6 +111,10 @@ class Job(Generic[R]):
     def logs(self, *, limit: int = 1000) -> list[LogLine]:
         """Return the lines that its runs wrote, first to last."""
         return self._desk.run(self.alogs(limit=limit))
+
+    def why(self) -> list[Reason]:
+        """Return all that keeps the job from running now, each with a sentence; or that it runs, or has ended."""
+        return self._desk.run(self.awhy())
 
     def wait(self, timeout: Duration | None = None) -> model.Job:
         """Wait until the job has ended, however it did. Raises TimeoutError."""

@@ -13,7 +13,7 @@ from tidewheel.model.dependency import OnParentFailure
 from tidewheel.model.job import JobSpec, Options, Unique
 from tidewheel.model.priority import Priority, parse_priority
 from tidewheel.model.retry import RetryPolicy
-from tidewheel.tasks.definition import TaskOptions, limit_key
+from tidewheel.tasks.definition import TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
 
 RetryWish: TypeAlias = RetryPolicy | int | bool | None
@@ -103,7 +103,6 @@ def spec_of(
         "labels": wish.get("labels", {}),
         "needs": task.needs,
         "options": _options(task, wishes, wish),
-        "limit_keys": (limit_key(kind),) if task.concurrency is not None else (),
         **_times(wish, now),
         **_unique(kind, args, wish),
         **_relations(wish),

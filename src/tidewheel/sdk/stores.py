@@ -48,8 +48,8 @@ class Stores:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.limited: set[tuple[str, str]] = set()
-        """The kinds and tenants whose limits were seen to be as the app says."""
+        self.limited: set[str] = set()
+        """The kinds whose limits the store was told."""
         self._resident: Store | None = None
         self._opening = asyncio.Lock()
         self._own: dict[Loop, tuple[Store, int]] = {}

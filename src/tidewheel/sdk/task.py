@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, cast
 from uuid import UUID
 
-import msgspec
+from msgspec.structs import replace
 
 from tidewheel.errors import Invalid
 from tidewheel.model.dependency import REFERENCE
 from tidewheel.model.job import JobSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
+from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.options import JobOptions, check_known, spec_of
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.definition import TaskDefinition
@@ -126,17 +127,19 @@ class Signature(Generic[R]):
         """The caller's own connection, if one was given."""
         return self._options.get("connection")
 
-    def spec(self, before: Before = NOTHING) -> JobSpec:
-        """Return what is asked of the store."""
+    def spec(self, before: Before = NOTHING, *, schedule: str | None = None) -> JobSpec:
+        """Return what is asked of the store; with the name of the schedule that asks for it again and again."""
         args, kwargs = self._args, self._kwargs
         caller = self.desk.callers[self._definition.kind]
         if before.value is not None and not self._immutable:
             args, kwargs = _fed(caller, self._definition.kind, args, kwargs, before.value)
         bound = caller.bind(args, kwargs)
         definition = self._definition
-        return spec_of(
+        spec = spec_of(
             definition.kind, bound, definition.options, self._options, self.desk.now(), tenant=self.desk.tenant
         )
+        limits = definition.options.limits
+        return replace(spec, limit_keys=limit_keys_of(limits, spec, caller.whole(bound), schedule)) if limits else spec
 
     def lay(self, before: Before, specs: list[JobSpec]) -> Before:
         """Add the job to a batch, behind others of it."""
@@ -145,7 +148,7 @@ class Signature(Generic[R]):
             raise Invalid("chain", f"a member ({spec.kind}) cannot have idempotency_key, unique='keep' or connection")
         job_id = self.desk.new_id()
         after = tuple(dict.fromkeys((*spec.after, *before.ids)))
-        specs.append(msgspec.structs.replace(spec, id=job_id, after=after))
+        specs.append(replace(spec, id=job_id, after=after))
         return Before((job_id,), {REFERENCE: str(job_id)})
 
 

@@ -7,6 +7,7 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.portal import portal
 from tidewheel.sdk.task import Task
+from tidewheel.store.base import Store
 from tidewheel.store.joining import Inside
 
 P = ParamSpec("P")
@@ -42,4 +43,8 @@ async def arun_transaction(desk: Desk, work: Callable[[Transaction], T]) -> T:
         finally:
             forbidden.why = None
 
-    return await desk.use(lambda store: store.transact(run))
+    async def transact(store: Store) -> T:
+        await desk.declare_limits(store, [task.kind for task in desk.registry])
+        return await store.transact(run)
+
+    return await desk.use(transact)

@@ -20,17 +20,24 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import Relative
-from tidewheel.model.gate import Gate, GateSpec
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
+from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
+from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
+from tidewheel.store.capping import CapStore
+from tidewheel.store.dead_letters import DeadLetterStore
+from tidewheel.store.explaining import ExplainStore
+from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
+from tidewheel.store.keeping import DutyStore
+from tidewheel.store.limiting import LimitStore
+from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -50,6 +57,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Only jobs that are at least this urgent, however long others have waited; None stands for all."""
     needs: Needs | None = None
     """Only jobs with just these needs, for a worker that has kept what they ask for; None stands for all."""
+    tenant: str | None = None
+    """Only jobs of this tenant, for a worker that came with a key of one; None stands for all."""
 
     @property
     def priorities(self) -> tuple[Priority, ...]:
@@ -135,7 +144,8 @@ class JobStore(Protocol):
 
         The job is `queued` and may run now (`due_at` stays what it was), with failures and losses at zero. Its token
         goes on rising, and its last attempt becomes an attempt of its record. A start deadline that has passed is
-        removed. Jobs that are active, succeeded, unknown, or whose unique key is taken are left out of the answer.
+        removed. Jobs that are active, succeeded, erased, unknown, or whose unique key is taken are left out of the
+        answer.
 
         A job with parents waits for them no more. Its own children that were skipped because of it stay skipped; those
         that `hold` go on when it succeeds.
@@ -152,8 +162,8 @@ class RunStore(Protocol):
         Eligible is a job that is `queued` and due, in a lane that is open, whose queue and kind the worker serves and
         whose needs fit what is free. Order as `model.order` says. Each run is `running` with a token higher than any
         before; two callers never get the same job. A job whose limit keys have no room becomes `limited` instead and
-        names the first full key. The answer tells the store's time and when the next job becomes due. Raises LeaseLost
-        if the worker is not alive or its lease has passed.
+        names the first full key. The answer tells the store's time and when the next job becomes due, or the next token
+        comes for which someone waits. Raises LeaseLost if the worker is not alive or its lease has passed.
 
         A claim with `at_least` leaves the less urgent as if it had not been: their turns and shares stay as they were.
         """
@@ -230,41 +240,6 @@ class WorkerStore(Protocol):
         ...
 
 
-class FlowStore(Protocol):
-    """For operators: gates and limits."""
-
-    async def close_gate(self, spec: GateSpec) -> Gate:
-        """Close a gate on a kind, queue or tenant (or a combination); replaces the one on just the same.
-
-        In effect at the next claim. Moves no job: it is a flag on lanes, also on lanes that appear later.
-        """
-        ...
-
-    async def open_gate(self, gate_id: UUID) -> None:
-        """Remove a gate; lanes behind no other one are open at the next claim, in their old order. Raises NotFound."""
-        ...
-
-    async def gates(self) -> list[Gate]:
-        """Return the closed gates, oldest first."""
-        ...
-
-    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
-        """Let at most `most` jobs with this limit key run at once; releases waiters if there is more room now."""
-        ...
-
-    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        """Remove a limit and release all who wait for it. Raises NotFound."""
-        ...
-
-    async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        """Return the limits with how many run under each, by tenant and key."""
-        ...
-
-    async def repair_limits(self) -> int:
-        """Recount what runs under each limit, release waiters that have room; return how many counters were wrong."""
-        ...
-
-
 class SearchStore(Protocol):
     """For readers."""
 
@@ -306,16 +281,16 @@ class SearchStore(Protocol):
 class UpkeepStore(Protocol):
     """For the keeper: chores that keep the promises. Each does a bounded piece and says how much there was."""
 
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        """Take or renew the lease of a duty; None while another holds it. Its epoch rises when the holder changes."""
-        ...
-
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        """Give a duty up, if this holder has it."""
-        ...
-
     async def expire(self, *, limit: int = 1000) -> int:
         """End waiting jobs whose `start_by` has passed as `expired`; return how many."""
+        ...
+
+    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
+        """End waiting jobs as `expired` that have waited for longer since they were last due; return how many.
+
+        That is since their `run_at`, whether they are queued, blocked, limited or behind a gate. Each call looks at the
+        next ones that are old enough, and after the last begins again with the first. Raises Invalid.
+        """
         ...
 
     async def drop_gated(self, *, limit: int = 1000) -> int:
@@ -337,12 +312,15 @@ class UpkeepStore(Protocol):
         """Count the active jobs for `counts`."""
         ...
 
-    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
+    async def retire(
+        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
+    ) -> int:
         """Remove finished jobs, attempts, idempotency keys and ended workers that are older than `keep` says.
 
-        Lines of runs are kept for `logs`, notes of runs for a day after their job has ended and they were written.
+        `kinds` has what goes for some kinds instead. Lines of runs are kept for `logs`, notes of runs for a day after
+        their job has ended and they were written.
         States not named are kept. PostgreSQL removes whole days (UTC), once all of the day is old enough. Returns how
-        many jobs (SQLite) or day partitions (PostgreSQL) went.
+        many jobs (SQLite) or day partitions (PostgreSQL) went. Raises Invalid for ages below zero.
         """
         ...
 
@@ -359,8 +337,19 @@ class Store(
     HintStore,
     NoteStore,
     LogStore,
-    FlowStore,
+    GateStore,
+    LimitStore,
+    CapStore,
+    ScheduleStore,
+    OccurrenceStore,
     SearchStore,
+    KeyStore,
+    TenantStore,
+    AuditStore,
+    ErasureStore,
+    ExplainStore,
+    DeadLetterStore,
+    DutyStore,
     UpkeepStore,
     Protocol,
 ):

@@ -1,10 +1,14 @@
 """What claimers know of lanes, and which of them a worker may run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.resources import Needs, Resources, fits
+from tidewheel.model.gate import OPEN, Gate, GateMode, gates_before
+from tidewheel.model.resources import Needs, Resources, fits, parse_needs_text
+from tidewheel.model.why import able
+from tidewheel.model.worker import Worker
 from tidewheel.store.base import ClaimRequest
 
 
@@ -21,6 +25,25 @@ class Lane(msgspec.Struct, frozen=True):
     """None if it needs nothing."""
     keyed: bool
     open: bool
+    """Whether jobs may start; also behind a slow gate."""
+    slowed_by: tuple[UUID, ...] = ()
+    """The slow gates it lies behind, if no other one closes it."""
+    retried: bool = False
+
+
+def gating_of(flag: str, gates: Iterable[Gate], *, kind: str, queue: str, tenant: str) -> tuple[bool, tuple[UUID, ...]]:
+    """Return what the flag of a lane means: whether it is open, and which gates slow it."""
+    if flag != GateMode.SLOW:
+        return flag == OPEN, ()
+    behind = gates_before(gates, kind=kind, queue=queue, tenant=tenant)
+    return True, tuple(gate.id for gate in behind if gate.mode is GateMode.SLOW)
+
+
+def rivals(lanes: Iterable[tuple[int, str, str]], queue: str, workers: Sequence[Worker]) -> list[int]:
+    """Return those of a queue's lanes, as (id, kind, needs), that some of these workers could run, too."""
+    return [
+        number for number, kind, needs in lanes if able(workers, queue=queue, kind=kind, needs=parse_needs_text(needs))
+    ]
 
 
 def can_run(lane: Lane, request: ClaimRequest) -> bool:
@@ -30,6 +53,8 @@ def can_run(lane: Lane, request: ClaimRequest) -> bool:
     if request.kinds is not None and lane.kind not in request.kinds:
         return False
     if request.needs is not None and lane.needs != request.needs:
+        return False
+    if request.tenant not in (None, lane.tenant_name):
         return False
     return lane.needs is None or fits(lane.needs, _free(lane.needs, request), request.labels)
 

@@ -10,12 +10,13 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
 from tidewheel.model.dependency import OnParentFailure
+from tidewheel.model.gate import OPEN, Gate, gates_before
 from tidewheel.model.job import Attempt, Job, Options
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import parse_needs_text
-from tidewheel.model.states import State
+from tidewheel.model.states import WAITING, State
 
 _options = msgspec.json.Decoder(Options)
 _failure = msgspec.json.Decoder(Failure)
@@ -66,6 +67,7 @@ class JobRow(NamedTuple):
     waits: int
     on_parent_failure: str | None
     parents: Any
+    erased_at: Any
 
 
 class Dialect(NamedTuple):
@@ -130,6 +132,7 @@ def _instants(values: JobRow, dialect: Dialect) -> dict[str, Any]:
         "last_started_at": _maybe(when, values.started_at),
         "last_ended_at": _maybe(when, values.ended_at),
         "finished_at": _maybe(when, values.finished_at),
+        "erased_at": _maybe(when, values.erased_at),
     }
 
 
@@ -198,6 +201,22 @@ def with_notes(jobs: Iterable[Job], rows: Iterable[Any], dialect: Dialect) -> li
 def _with_note(job: Job, progress: float | None, message: str, paused: object) -> Job:
     paused = job.state is State.RUNNING and bool(paused)
     return msgspec.structs.replace(job, progress=progress, progress_message=message, paused=paused)
+
+
+def with_gates(jobs: Iterable[Job], gates: Iterable[Gate]) -> list[Job]:
+    """Add the gates that waiting jobs lie behind."""
+    closed = list(gates)
+    return [_behind(job, closed) if job.gate != OPEN and job.state in WAITING else job for job in jobs]
+
+
+def are_gated(jobs: Iterable[Job]) -> bool:
+    """Tell whether any of these jobs waits behind a gate, so that it is worth looking which."""
+    return any(job.gate != OPEN and job.state in WAITING for job in jobs)
+
+
+def _behind(job: Job, gates: list[Gate]) -> Job:
+    behind = gates_before(gates, kind=job.kind, queue=job.queue, tenant=job.tenant)
+    return msgspec.structs.replace(job, gates=tuple(behind))
 
 
 def line_of(row: Sequence[Any], dialect: Dialect) -> LogLine:

@@ -14,6 +14,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_json
 from tidewheel.model.dependency import REFERENCE
 from tidewheel.model.outcome import MAX_LARGE_RESULT
+from tidewheel.model.secret import fill_secrets, find_secrets
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal
 
@@ -34,6 +35,15 @@ def context_of(function: Function) -> str | None:
     if takers != [parameters[0].name] or parameters[0].kind not in _BY_POSITION:
         raise Invalid(takers[-1], f"the Context must be the first parameter of {_name(function)}, and the only such")
     return takers[0]
+
+
+def parameters_of(function: Function) -> tuple[str, ...] | None:
+    """Return the names of the arguments that may be stored for a function; None if it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    context = context_of(function)
+    return tuple(p.name for p in parameters if p.name != context)
 
 
 class Caller:
@@ -62,6 +72,12 @@ class Caller:
         """The parameters that a caller may give by name or position."""
         return tuple(name for name in self._signature.parameters if name != self._open)
 
+    def whole(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return stored arguments together with the defaults of those that were not given."""
+        free = self._signature.parameters.values()
+        defaults = {p.name: p.default for p in free if p.default is not p.empty and p.name not in given}
+        return {**given, **{name: self._stored(name, value) for name, value in defaults.items()}}
+
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by name, ready to be stored, or raise Invalid."""
         try:
@@ -81,7 +97,7 @@ class Caller:
             return value
         try:
             stored = value if is_plain(kind) else msgspec.to_builtins(value, str_keys=True)
-            msgspec.convert(stored, kind, str_keys=True)
+            _check_fits(stored, kind)
         except (TypeError, *_UNREADABLE) as error:
             raise Invalid("args", f"{name}: {_why(error)}") from None
         return stored
@@ -153,6 +169,21 @@ def stands_for_result(value: object) -> TypeGuard[dict[str, Any] | list[Any]]:
     if isinstance(value, list):
         return bool(value) and all(map(stands_for_result, value))
     return isinstance(value, dict) and value.keys() == {REFERENCE}
+
+
+def _check_fits(stored: Any, kind: Any) -> None:
+    try:
+        msgspec.convert(stored, kind, str_keys=True)
+    except msgspec.ValidationError:
+        if not find_secrets([stored]):
+            raise
+        msgspec.convert(without_secrets(stored), kind, str_keys=True)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a value to check in place of one that has secrets in it: with some text where each of them will be."""
+    names = find_secrets([value])
+    return fill_secrets(value, dict.fromkeys(names, "secret")) if names else value
 
 
 def is_plain(kind: Any) -> bool:

@@ -11,6 +11,8 @@ from tidewheel.model.job import DEFAULT_QUEUE, DEFAULT_TIMEOUT
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs
 from tidewheel.model.retry import RetryPolicy
+from tidewheel.model.schedule import ScheduleSpec
+from tidewheel.tasks.limiting import TaskLimit
 
 Mode = Literal["inline", "process"]
 """`inline` runs in the event loop of a runner; `process` in a process of a pool, where it can be killed and paused."""
@@ -25,11 +27,6 @@ HTTP: Final = "http"
 """The kind of jobs that make an HTTP call."""
 
 
-def limit_key(kind: str) -> str:
-    """Return the limit key under which the jobs of a task with a `concurrency` run."""
-    return f"task:{kind}"
-
-
 class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How jobs of a task are run unless one is submitted with other wishes."""
 
@@ -38,8 +35,8 @@ class TaskOptions(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta = DEFAULT_TIMEOUT
     retry: RetryPolicy = RetryPolicy()
     needs: Needs = Needs()
-    concurrency: int | None = None
-    """How many jobs of this task may run at once, everywhere; None for any number."""
+    limits: tuple[TaskLimit, ...] = ()
+    """How many jobs may run at once or start in a time, everywhere."""
     preempt: Preempt = "never"
     isolation: Isolation = "standard"
 
@@ -54,3 +51,5 @@ class TaskDefinition:
     context: str | None = None
     """The parameter that receives the `Context`, if the function wants one."""
     options: TaskOptions
+    schedule: ScheduleSpec | None = None
+    """The schedule that it is declared with."""

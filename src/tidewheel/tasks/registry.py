@@ -6,7 +6,9 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_name
+from tidewheel.model.limit import LimitRule
 from tidewheel.tasks.definition import COMMAND, HTTP, Isolation, Mode, Preempt, TaskDefinition
+from tidewheel.tasks.limiting import check_alike
 
 
 class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +18,10 @@ class CatalogueEntry(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     preempt: Preempt = "never"
     isolation: Isolation = "standard"
-    concurrency: int | None = None
+    rules: tuple[LimitRule, ...] = ()
+    """What the store is to know of its limits."""
+    schedule: str | None = None
+    """The JSON of the schedule that it is declared with."""
 
 
 class Registry:
@@ -32,6 +37,10 @@ class Registry:
             raise Invalid("kind", f"{task.kind!r} is built in; give the task another name")
         if task.kind in self._tasks:
             raise Invalid("kind", f"{task.kind!r} is taken by {_place(self._tasks[task.kind])}")
+        for other in self._tasks.values():
+            if task.schedule is not None and other.schedule is not None and task.schedule.name == other.schedule.name:
+                raise Invalid("schedule", f"{task.schedule.name!r} is declared by {_place(other)}, too")
+        check_alike(task.options.limits, (limit for other in self for limit in other.options.limits))
         self._tasks[task.kind] = task
 
     def get(self, kind: str) -> TaskDefinition | None:
@@ -50,10 +59,16 @@ class Registry:
                 mode=task.mode,
                 preempt=task.options.preempt,
                 isolation=task.options.isolation,
-                concurrency=task.options.concurrency,
+                rules=rules_of(task),
+                schedule=None if task.schedule is None else msgspec.json.encode(task.schedule).decode(),
             )
             for task in self
         ]
+
+
+def rules_of(task: TaskDefinition) -> tuple[LimitRule, ...]:
+    """Return the rules that the limits of a task follow."""
+    return tuple(limit.rule for limit in task.options.limits)
 
 
 def _place(task: TaskDefinition) -> str:

@@ -1,6 +1,7 @@
 """Runs jobs in the process of a test, with the claims, outcomes and retries of a real store."""
 
 import inspect
+import os
 from collections.abc import MutableMapping
 from datetime import timedelta
 from typing import Any, Final
@@ -12,12 +13,14 @@ from tidewheel.clock import Clock
 from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import Outcome
+from tidewheel.model.secret import fill_secrets, find_secrets
 from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.store.base import ClaimRequest, Counts, Store
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import ended_by, outcome_of
+from tidewheel.worker.secrets import Secrets
 
 TTL: Final = timedelta(hours=1)
 
@@ -108,10 +111,13 @@ async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any
 
 
 async def _args(desk: Desk, run: Run) -> str:
-    """Return the arguments of a run, with the results of its parents put in."""
+    """Return the arguments of a run, with the results of its parents and secrets put in."""
     args = msgspec.json.decode(run.args)
-    if not (parents := find_references(args)):
+    if names := find_secrets(args):
+        args = fill_secrets(args, await Secrets(os.environ).fetch(run.tenant, names))
+    elif not find_references(args):
         return run.args
+    parents = find_references(args)
 
     async def results(store: Store) -> dict[UUID, Any]:
         return {parent: (await store.get(parent)).result for parent in parents}

@@ -23,6 +23,7 @@ from tidewheel.worker.link import Drain, Link, Message, Ready, Setup, Stop
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Reports
 from tidewheel.worker.sandbox.parent_death import die_with_parent
+from tidewheel.worker.secrets import Secrets
 from tidewheel.worker.settler import RunKey, Settler
 
 LEASE_LOST: Final = 4
@@ -121,7 +122,8 @@ def _workshop(setup: Setup, store: Store, blobs: Blobs, page: Page) -> Workshop:
     clock = SystemClock()
     settler = Settler(store, setup.worker_id, clock)
     reports = Reports(store, setup.worker_id, clock)
-    return Workshop(setup, store, blobs, settler, reports, Handover(store, blobs), page, clock)
+    secrets = Secrets.taken_from(os.environ, setup.secrets)
+    return Workshop(setup, store, blobs, settler, reports, Handover(store, blobs, secrets), page, clock)
 
 
 class Child:

@@ -1,20 +1,25 @@
-"""What goes into a run and what comes out of it: results of parents, checkpoints, large results, files."""
+"""What goes into a run and what comes out of it: results of parents, secrets, checkpoints, large results, files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.blobs import Blobs
+from tidewheel.errors import Invalid
+from tidewheel.model import dependency, secret
 from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Job, Run
 from tidewheel.model.outcome import MAX_LARGE_RESULT, MAX_RESULT_BYTES
 from tidewheel.store.base import SearchStore
 from tidewheel.store.telling import NoteStore
+from tidewheel.tasks.signals import Fatal
+from tidewheel.worker.secrets import Secrets
 
-_MARK: Final = '"$result_of"'
+_RESULT: Final = f'"{dependency.REFERENCE}"'
+_SECRET: Final = f'"{secret.REFERENCE}"'
 
 
 class HandoverStore(SearchStore, NoteStore, Protocol):
@@ -24,19 +29,24 @@ class HandoverStore(SearchStore, NoteStore, Protocol):
 class Handover:
     """Fetches and stores for the runs of one worker."""
 
-    def __init__(self, store: HandoverStore, blobs: Blobs) -> None:
+    def __init__(self, store: HandoverStore, blobs: Blobs, secrets: Secrets) -> None:
         self._store = store
         self._blobs = blobs
+        self._secrets = secrets
 
     async def saved(self, run: Run) -> str | None:
         """Return what an earlier attempt kept; the first has none."""
         return await self._store.checkpoint_of(run.job_id) if run.token > 1 else None
 
-    async def args(self, run: Run) -> str:
-        """Return the arguments of a run as JSON text, with the results of its parents put in."""
-        if _MARK not in run.args:
+    async def args(self, run: Run, hide: Callable[[Sequence[str]], None]) -> str:
+        """Return the arguments of a run as JSON text, with the results of its parents and secrets put in.
+
+        `hide` is told the secrets before anyone else is. Raises Fatal for one that is missing. They are looked for in
+        what was submitted alone: what a parent returned cannot ask for any.
+        """
+        if _RESULT not in run.args and _SECRET not in run.args:
             return run.args
-        args = msgspec.json.decode(run.args)
+        args = await self._with_secrets(run, msgspec.json.decode(run.args), hide)
         results = {parent: await self._result_of(parent) for parent in find_references(args)}
         return msgspec.json.encode(fill_references(args, results)).decode()
 
@@ -50,6 +60,17 @@ class Handover:
         """Store output files; they are found by the job that they are of."""
         for name, path in files.items():
             await self._blobs.store_output(run.job_id, run.token, name, path)
+
+    async def _with_secrets(self, run: Run, args: Any, hide: Callable[[Sequence[str]], None]) -> Any:
+        try:
+            names = secret.find_secrets(args)
+        except Invalid as error:
+            raise Fatal(str(error)) from None
+        if not names:
+            return args
+        values = await self._secrets.fetch(run.tenant, names)
+        hide(list(values.values()))
+        return secret.fill_secrets(args, values)
 
     async def _result_of(self, parent: UUID) -> object:
         job: Job = await self._store.get(parent)

@@ -17,8 +17,9 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
-from tidewheel.tasks.ending import End, Ended, given_back, options_of, outcome_of, refused
+from tidewheel.tasks.ending import End, Ended, ended_by, given_back, options_of, outcome_of, refused
 from tidewheel.tasks.registry import CatalogueEntry
+from tidewheel.tasks.signals import Fatal
 from tidewheel.worker.ahead import Pace, Waiting
 from tidewheel.worker.capacity import Unstarted, free_of
 from tidewheel.worker.child import Workshop
@@ -189,7 +190,9 @@ class Host:
     async def _carry_out(self, live: LiveRun) -> Outcome:
         run, task = live.run, self._tasks[live.run.kind]
         try:
-            order = await self._order(run, task.entry)
+            order = await self._order(live, task.entry)
+        except Fatal as error:
+            return self._judge(live, ended_by(error))
         except TideError as error:
             return self._judge(live, Ended(end=End.ERROR, message=str(error)))
         started_at = self._time.instant(self._clock.monotonic())
@@ -218,17 +221,17 @@ class Host:
         return msgspec.structs.replace(outcome, result=result, result_location=location)
 
     def _judge(self, live: LiveRun, ended: Ended, started_at: datetime | None = None) -> Outcome:
-        return outcome_of(live.run, ended, self._random.random(), started_at)
+        return outcome_of(live.run, live.report.hidden(ended), self._random.random(), started_at)
 
-    async def _order(self, run: Run, entry: CatalogueEntry) -> Order:
-        handover = self._workshop.handover
+    async def _order(self, live: LiveRun, entry: CatalogueEntry) -> Order:
+        run, handover = live.run, self._workshop.handover
         return Order(
             job_id=run.job_id,
             token=run.token,
             epoch=self._workshop.store.epoch,
             attempt=run.attempt,
             kind=run.kind,
-            args=await handover.args(run),
+            args=await handover.args(run, live.report.hide),
             saved=await handover.saved(run),
             isolation=entry.isolation,
             memory=run.needs.resources.get("memory"),
@@ -253,7 +256,7 @@ class Host:
 
     def _push_aside(self, run: Run) -> bool:
         """Make a slot free for an urgent run, if someone may be pushed aside for it."""
-        weakest = victim(self._live.values(), run.priority)
+        weakest = victim(self._live.values(), run.priority, run.held)
         if weakest is None:
             return False
         _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id)

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.resources import Offer
+from tidewheel.model.retention import Upkeep
 from tidewheel.tasks.registry import CatalogueEntry
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
@@ -33,6 +34,9 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     environment: Mapping[str, str]
     longest_pause: timedelta
     reserve_after: timedelta
+    upkeep: Upkeep
+    secrets: str | None = None
+    """The folder of secrets."""
     listen: tuple[str, int] | None = None
     """The host and the port of a server."""
 

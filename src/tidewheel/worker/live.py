@@ -42,6 +42,10 @@ class LiveRun:
         return self.run.priority
 
     @property
+    def held(self) -> frozenset[tuple[str, str]]:
+        return self.run.held
+
+    @property
     def needs(self) -> Needs:
         return self.run.needs
 

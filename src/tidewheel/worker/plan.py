@@ -9,6 +9,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.resources import RESERVE_AFTER, Offer
+from tidewheel.model.retention import Upkeep
 from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl, check_worker
 from tidewheel.tasks.definition import COMMAND, HTTP
 from tidewheel.tasks.registry import CatalogueEntry
@@ -36,8 +37,12 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How many processes and commands run at once."""
     keeper: bool = True
     """Whether it also does its share of the chores."""
+    upkeep: Upkeep = Upkeep()
+    """What its keeper goes by."""
     environment: Mapping[str, str] = {}
     """What tasks in processes of their own see of this environment, besides what every program needs."""
+    secrets: str | None = None
+    """The folder of secrets, with one folder for each tenant."""
     offer: Offer = Offer()
     ttl: timedelta = DEFAULT_TTL
     grace: timedelta = timedelta(seconds=5)
@@ -113,6 +118,8 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         environment=plan.environment,
         longest_pause=plan.longest_pause,
         reserve_after=plan.reserve_after,
+        secrets=plan.secrets,
+        upkeep=plan.upkeep,
         listen=plan.listen,
     )
 

@@ -21,17 +21,28 @@ class Occupant(Protocol):
     def priority(self) -> Priority:
         """How urgent it is."""
 
+    @property
+    def held(self) -> frozenset[tuple[str, str]]:
+        """The limit keys that it holds, each with its tenant."""
+
 
 Someone = TypeVar("Someone", bound=Occupant)
 
 
-def victim(occupants: Iterable[Someone], for_priority: Priority | None = None) -> Someone | None:
+def victim(
+    occupants: Iterable[Someone], for_priority: Priority | None = None, needed: frozenset[tuple[str, str]] = frozenset()
+) -> Someone | None:
     """Return whom to push aside: the least urgent, of these one that can be paused, of these the last to start.
 
-    Without a priority given: who would be pushed aside by the most urgent job there is.
+    Without a priority given: who would be pushed aside by the most urgent job there is. Nobody who holds a limit key
+    that the urgent job needs: the key stands for something that both use, and a paused one goes on holding it.
     """
     limit = Priority.HIGH if for_priority is None else for_priority
-    willing = [one for one in occupants if not one.paused and one.preempt != "never" and one.priority > limit]
+    willing = [
+        one
+        for one in occupants
+        if not one.paused and one.preempt != "never" and one.priority > limit and not one.held & needed
+    ]
     if not willing:
         return None
     return max(willing, key=lambda one: (one.priority, one.preempt == "pause", one.since))

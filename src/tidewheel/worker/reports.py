@@ -2,15 +2,20 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final, Protocol
 from uuid import UUID
 
+import msgspec
+
 from tidewheel.clock import Clock
 from tidewheel.errors import TideError, Unavailable
+from tidewheel.logs.masks import Masks
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.note import RunNote, merge_notes
 from tidewheel.store.telling import LogStore, NoteStore
+from tidewheel.tasks.ending import Ended
 from tidewheel.worker.execution import Stream
 from tidewheel.worker.settler import RunKey
 
@@ -19,6 +24,7 @@ FLUSH_WITHIN: Final = 2.0
 NOTES_EVERY: Final = 0.05
 """Seconds between two batches of notes."""
 
+_NO_MASKS: Final = Masks()
 _log = logging.getLogger(__name__)
 
 
@@ -29,11 +35,13 @@ class ReportStore(LogStore, NoteStore, Protocol):
 class Report:
     """The words of one run; a `Sink` for executors and a `Reporter` for contexts. Costs nothing until it is used."""
 
-    __slots__ = ("_lines", "_reports", "key", "spoke")
+    __slots__ = ("_lines", "_masks", "_reports", "_secrets", "key", "spoke")
 
     def __init__(self, reports: "Reports", key: RunKey) -> None:
         self._reports = reports
         self._lines: RunLog | None = None
+        self._secrets: Sequence[str] = ()
+        self._masks = _NO_MASKS
         self.key = key
         self.spoke = False
         """Whether there is anything to be stored."""
@@ -43,6 +51,21 @@ class Report:
         """Whether no more output is kept, so that there is no hurry to read it."""
         return self._lines is not None and self._lines.full
 
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Keep secrets out of all that is said from now on; before the run begins."""
+        self._secrets, self._masks = secrets, Masks(secrets)
+
+    def hidden(self, ended: Ended) -> Ended:
+        """Return the end of the run without secrets in its result or in the texts of its error."""
+        if not self._masks:
+            return ended
+        return msgspec.structs.replace(
+            ended,
+            result=None if ended.result is None else self._masks.hide_in_json(ended.result),
+            message=self._masks.hide_in_cut(ended.message),
+            detail=None if ended.detail is None else self._masks.hide_in_cut(ended.detail),
+        )
+
     def output(self, stream: Stream, data: bytes) -> None:
         self._open().output(stream, data)
 
@@ -51,15 +74,15 @@ class Report:
 
     def _open(self) -> RunLog:
         if self._lines is None:
-            self._lines = RunLog(*self.key, self._reports.shipper, self._reports.clock)
+            self._lines = RunLog(*self.key, self._reports.shipper, self._reports.clock, mask=self._secrets)
             self.spoke = True
         return self._lines
 
     def progress(self, fraction: float, message: str) -> None:
-        self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=message))
+        self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=self._masks.hide(message)))
 
     def checkpoint(self, data: str) -> None:
-        self._note(RunNote(job_id=self.key[0], token=self.key[1], checkpoint=data))
+        self._note(RunNote(job_id=self.key[0], token=self.key[1], checkpoint=self._masks.hide_in_json(data)))
 
     def paused(self, *, yes: bool) -> None:
         """Tell that the run stands still, or goes on."""

@@ -1,6 +1,7 @@
 """Gates, limits, outcomes and submissions: the decisions around them."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -20,7 +21,7 @@ from tidewheel.model.worker import check_ttl
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def gate(mode: GateMode, **fields: str) -> Gate:
+def gate(mode: GateMode, **fields: Any) -> Gate:
     return Gate(id=uuid4(), mode=mode, created_at=AT, **fields)
 
 

@@ -157,3 +157,35 @@ def test_what_may_lie_beyond_the_view_comes_before_a_lower_priority() -> None:
 def test_a_plan_of_what_was_seen_is_no_guess() -> None:
     heads = [head(1, 0, [NOW] * 2, more=True), head(1, 1, [NOW] * 9)]
     assert not share_out(heads, 2, now=NOW, turns=Turns()).guessed
+
+
+def test_jobs_of_high_priority_that_are_aged_do_not_use_up_the_share_of_older_ones() -> None:
+    """Else those of low priority would wait for ever under a load that is too high for long."""
+    turns, kinds = Turns(), []
+    for _ in range(20):
+        shares = share_out([head(1, 0, [OLD - 5] * 9), head(2, 2, [OLD - 9])], 1, now=NOW, turns=turns)
+        turns = shares.turns
+        kinds += [lane for lane, _ in shares.order]
+    assert Counter(kinds) == {1: 18, 2: 2}
+
+
+def test_what_was_not_seen_is_shared_by_weight_too() -> None:
+    heads = [head(1, 1, [NOW - 9] * 5, more=True), head(2, 1, [NOW - 5] * 5, tenant=2, weight=3.0, more=True)]
+    assert plan(heads, 40) == {(1, 1): 10, (2, 1): 30}
+
+
+def test_who_has_no_more_than_was_seen_gets_no_more() -> None:
+    heads = [head(1, 1, [NOW - 9] * 5), head(2, 1, [NOW - 5] * 5, tenant=2, more=True), head(3, 2, [NOW - 1])]
+    assert plan(heads, 40) == {(1, 1): 5, (2, 1): 35}
+
+
+def test_a_slow_gate_bounds_all_that_lies_behind_it_together() -> None:
+    gate, other = UUID(int=1), UUID(int=2)
+    heads = [
+        head(1, 0, [NOW - 9] * 5, paces=(gate,)),
+        head(2, 0, [NOW - 8] * 5, paces=(gate, other), more=True),
+        head(3, 2, [NOW - 1] * 5),
+    ]
+    assert plan(heads, 10, rooms={gate: 3, other: 9}) == {(1, 0): 3, (3, 2): 5}
+    assert plan(heads, 10, rooms={gate: 9, other: 2}) == {(1, 0): 5, (2, 0): 2, (3, 2): 3}
+    assert plan(heads, 10, rooms={gate: 0, other: 2}) == {(3, 2): 5}

@@ -1,3 +1,6 @@
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,9 +10,12 @@ from tidewheel.model.overlap import (
     MAX_WAITING,
     START,
     Action,
+    Alive,
     Decision,
     Overlap,
+    Overlaps,
     check_max_concurrency,
+    decide_due,
     decide_overlap,
 )
 
@@ -104,3 +110,60 @@ def test_a_limit_under_which_nothing_runs_is_refused(value: int) -> None:
 @pytest.mark.parametrize("value", [None, 1, 10_000])
 def test_a_sensible_limit_passes(value: int | None) -> None:
     assert check_max_concurrency(value) == value
+
+
+# What is due
+
+
+def alive(states: str) -> list[Alive]:
+    """Jobs in the order of their times, of which some run (`r`) and some wait (`w`)."""
+    begin = datetime(2030, 1, 1, tzinfo=UTC)
+    return [Alive(begin + timedelta(seconds=n), UUID(int=n), state == "r") for n, state in enumerate(states)]
+
+
+def ids(*numbers: int) -> list[UUID]:
+    return [UUID(int=number) for number in numbers]
+
+
+def test_of_those_that_are_due_together_the_first_runs_and_skip_leaves_out_the_others() -> None:
+    decided = decide_due(Overlap.SKIP, None, alive("www")[::-1], ids(0, 1, 2))
+
+    assert list(decided.skip) == ids(1, 2)
+    assert decided.cancel == ()
+
+
+def test_one_that_runs_already_or_has_ended_is_let_be() -> None:
+    assert decide_due(Overlap.SKIP, None, alive("rr"), ids(0, 1, 7)) == Overlaps({}, ())
+
+
+def test_the_latest_takes_the_place_of_all_before_it() -> None:
+    """Who waits is gone at once; who runs is asked to stop, once."""
+    decided = decide_due(Overlap.CANCEL_PREVIOUS, None, alive("rww"), ids(1, 2))
+
+    assert decided == Overlaps({}, tuple(ids(0, 1)))
+
+
+def test_one_that_was_decided_before_counts_as_alive() -> None:
+    decided = decide_due(Overlap.SKIP, 2, alive("rww"), ids(2))
+
+    assert decided.skip == {UUID(int=2): "2 earlier runs are alive, and 2 may be"}
+
+
+@given(
+    policy=policies,
+    limit=limits,
+    states=st.text("rw", max_size=12),
+    due=st.sets(st.integers(0, 11), max_size=12),
+)
+def test_whatever_is_due_no_job_is_both_skipped_and_cancelled_and_none_that_runs_is_skipped(
+    policy: Overlap, limit: int | None, states: str, due: set[int]
+) -> None:
+    jobs = alive(states)
+    decided = decide_due(policy, limit, jobs, ids(*due))
+
+    assert not decided.skip.keys() & set(decided.cancel)
+    assert decided.skip.keys() <= {job.job_id for job in jobs if not job.running} & set(ids(*due))
+    assert not decided.cancel or policy is Overlap.CANCEL_PREVIOUS
+    left = [job for job in jobs if job.job_id not in decided.skip and job.job_id not in decided.cancel]
+    if policy is Overlap.CANCEL_PREVIOUS and due >= set(range(len(jobs))):
+        assert sum(not job.running for job in left) <= (limit or 1)

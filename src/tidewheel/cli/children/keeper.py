@@ -14,7 +14,8 @@ from tidewheel.worker.link import Drain, Ready
 async def _keep(greeting: Greeting) -> None:
     store = await open_store(greeting.setup.database)
     clock = SystemClock()
-    keeping = asyncio.ensure_future(Keeper(store, chores_of(store, clock), clock, uuid.uuid4()).run())
+    chores = chores_of(store, clock, greeting.setup.upkeep)
+    keeping = asyncio.ensure_future(Keeper(store, chores, clock, uuid.uuid4()).run())
     greeting.link.send(Ready())
     async for word in greeting.words:
         if isinstance(word, Drain):

@@ -1,11 +1,10 @@
 """A runner as a process of its own."""
 
-import logging
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final
 
-from tidewheel.logs.handler import RunHandler
+from tidewheel.logs.handler import keep_runs_apart
 from tidewheel.logs.streams import route_output
 from tidewheel.model.resources import Resources
 from tidewheel.store.base import ClaimRequest
@@ -34,7 +33,7 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
         free=_NOTHING,
         labels=setup.offer.labels,
     )
-    logging.getLogger().addHandler(RunHandler())
+    keep_runs_apart()
     route_output()
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch)
     return Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())

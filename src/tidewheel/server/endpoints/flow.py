@@ -59,8 +59,10 @@ class LimitDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A cap on the jobs that run at once under one key."""
 
     key: str
-    most: int
+    most: int | None
     running: int
+    rate: str | None
+    """Starts in a time, such as `10/s`."""
 
 
 class LimitList(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,4 +137,5 @@ def _gate(gate: Gate) -> GateDocument:
 
 
 def _limit(limit: Limit) -> LimitDocument:
-    return LimitDocument(key=limit.key, most=limit.most, running=limit.running)
+    rate = None if limit.rate is None else str(limit.rate)
+    return LimitDocument(key=limit.key, most=limit.most, running=limit.running, rate=rate)

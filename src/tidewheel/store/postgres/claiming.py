@@ -5,7 +5,6 @@ in each (the low-water marks), and whose turn it is.
 """
 
 import hashlib
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -13,14 +12,16 @@ from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import Invalid, LeaseLost, Unavailable
+from tidewheel.model.gate import OPEN, Gate, GateMode
 from tidewheel.model.job import Claimed, Run
-from tidewheel.model.limit import admit
 from tidewheel.model.order import Head, share_out
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, parse_needs_text, take
+from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import Lane, can_run, is_unfit
+from tidewheel.store.postgres.claim_rows import head_of, lane_of, run_of, seen_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
+from tidewheel.store.postgres.limits import NONE_ADMITTED, Admitted, admit_picked, refill, start_order
 from tidewheel.store.postgres.memory import (
     BEGINNING,
     LOOK_BACK,
@@ -30,7 +31,8 @@ from tidewheel.store.postgres.memory import (
     Pair,
     Scope,
 )
-from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.parts import Part, gate_of
+from tidewheel.store.postgres.slowing import Paces, count_passed, lock_paces, slow_gates, within
 
 PEEK_AGAIN: Final = 5
 """How often a claim looks again when all that it planned to take was taken by others."""
@@ -44,6 +46,8 @@ LEAST_DEPTH: Final = 32
 PLAN_USE: Final = 10.0
 """Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
 _PRIORITIES: Final = tuple(Priority)
+_RUN_COLUMNS: Final = 14
+"""All rows have some more, which say whom else the run concerns."""
 SWEEP_SHARE: Final = 20
 """A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
 
@@ -64,7 +68,7 @@ class Claiming(Part):
         for _ in range(PEEK_AGAIN):
             try:
                 quotas = await self._plan(request, memory, request.limit - len(rows), free)
-                taken, refused = await self._take(request, memory, quotas)
+                taken, refused = await self._take_planned(request, memory, quotas)
             except Unavailable:
                 if not rows:
                     raise
@@ -84,7 +88,7 @@ class Claiming(Part):
 
         async def look(connection: Connection) -> tuple[Needs, timedelta] | None:
             rows = await connection.fetch(SQL["lanes_served"], list(request.queues), kinds)
-            unfit = {lane.id: lane for lane in map(_lane_of, rows) if is_unfit(lane, request, total)}
+            unfit = {lane.id: lane for lane in map(lane_of, rows) if is_unfit(lane, request, total)}
             levels = [level.value for level in request.priorities]
             row = await connection.fetchrow(SQL["oldest_due"], list(unfit), levels) if unfit else None
             return None if row is None else (unfit[row["lane"]].needs or NO_NEEDS, row["waited"])
@@ -95,10 +99,9 @@ class Claiming(Part):
         async def look(connection: Connection) -> list[Run]:
             rows = await connection.fetch(SQL["owned"], worker_id)
             lanes = {
-                row["id"]: _lane_of(row)
-                for row in await connection.fetch(SQL["lanes_named"], [r["lane"] for r in rows])
+                row["id"]: lane_of(row) for row in await connection.fetch(SQL["lanes_named"], [r["lane"] for r in rows])
             }
-            return [_run_of(row, lanes) for row in rows]
+            return [run_of(row, lanes) for row in rows]
 
         return await self._db.read(look)
 
@@ -111,17 +114,29 @@ class Claiming(Part):
         if not memory.plan or began >= memory.plan_until or free is not None:
             heads, now = await self._look(request, memory)
             ahead = CLAIMS_AHEAD if len(heads) > MANY_PAIRS and free is None else 1
-            shares = share_out(heads, limit * ahead, now=now, turns=memory.turns, free=free)
+            paces = await self._paces(heads)
+            shares = share_out(heads, limit * ahead, now=now, turns=memory.turns, free=free, rooms=paces.rooms)
+            memory.look_again(paces.look_again(heads, shares))
             memory.turns, memory.plan, memory.guessed = shares.turns, shares.order, shares.guessed
             memory.plan_until = began + (self._db.clock.monotonic() - began) * PLAN_USE
         chosen, memory.plan = memory.plan[:limit], memory.plan[limit:]
         return dict(Counter(chosen))
+
+    async def _paces(self, heads: list[Head]) -> Paces:
+        """Return what the slow gates of these heads let through; only where there are such does it ask."""
+        gates = slow_gates(heads)
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["slow_gates"], gates)) if gates else ()
+        return Paces(rows)
 
     async def _look(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float]:
         """Return the heads of the lanes this worker can run, and the time."""
         heads, now, version = await self._peek(request, memory)
         if memory.note_time(now) or version != memory.version:
             await self._read_lanes(request, memory, version)
+            heads, now, _ = await self._peek(request, memory)
+        if memory.look_at is not None and memory.look_at <= now * 1e6:
+            if await self._db.transaction(refill):
+                self._hints.send()
             heads, now, _ = await self._peek(request, memory)
         if memory.must_sweep(now) and await self._sweep(request, memory, now):
             heads, now, _ = await self._peek(request, memory)
@@ -132,7 +147,12 @@ class Claiming(Part):
         rows = await self._db.read(
             lambda connection: connection.fetch(SQL["lanes_served"], list(request.queues), kinds)
         )
-        memory.lanes = {row["id"]: _lane_of(row) for row in rows}
+        named = await self._db.read(lambda connection: connection.fetch(SQL["limit_rules"]))
+        memory.rules = {row["name"] for row in named}
+        gates: list[Gate] = []
+        if any(row["gate"] == GateMode.SLOW for row in rows):
+            gates = [gate_of(row) for row in await self._db.read(lambda connection: connection.fetch(SQL["gates"]))]
+        memory.lanes = {row["id"]: lane_of(row, gates) for row in rows}
         for row in rows:
             for priority, mark in enumerate(row["floors"]):
                 memory.marks.setdefault((row["id"], priority), Mark(mark, BEGINNING.job_id))
@@ -194,8 +214,9 @@ class Claiming(Part):
         )
         row = await self._db.read(lambda connection: one(connection, SQL["peek"], *columns, depth, request.worker_id))
         self._db.learn_time(row["now"])
+        memory.look_at = row["look_at"]
         memory.alive = row["alive"]
-        seen, next_due = _seen(row)
+        seen, next_due = seen_of(row)
         memory.set_marks(pairs, {number: (due[0], ids[0]) for number, (due, ids) in seen.items()}, row["now"])
         if from_the_beginning:
             memory.swept, memory.sweep_took = row["now"], self._db.clock.monotonic() - began
@@ -206,11 +227,28 @@ class Claiming(Part):
             memory.due_elsewhere = next_due
             memory.active_until = began + (self._db.clock.monotonic() - began) * PLAN_USE
         memory.next_due = min((due for due in (next_due, memory.due_elsewhere) if due is not None), default=None)
-        heads = [_head(pairs[number - 1], memory.lanes, due, ids, depth) for number, (due, ids) in seen.items()]
+        heads = [head_of(pairs[number - 1], memory.lanes, due, ids, depth) for number, (due, ids) in seen.items()]
         return heads, row["now"], row["lanes"]
 
-    async def _take(self, request: ClaimRequest, memory: Memory, quotas: dict[Pair, int]) -> tuple[list[Any], bool]:
+    async def _take_planned(
+        self, request: ClaimRequest, memory: Memory, quotas: dict[Pair, int]
+    ) -> tuple[list[Any], bool]:
         """Take what was planned; the flag tells whether limits refused some of it."""
+        slow = {pair: n for pair, n in quotas.items() if memory.lanes[pair[0]].slowed_by}
+        if not slow:
+            return await self._take(request, memory, quotas)
+        rows, refused = await self._take_slow(request, memory, slow)
+        rest = {pair: n for pair, n in quotas.items() if pair not in slow}
+        try:
+            others, more_refused = await self._take(request, memory, rest)
+        except Unavailable:
+            if not rows:
+                raise
+            return rows, False
+        return rows + others, refused or more_refused
+
+    async def _take(self, request: ClaimRequest, memory: Memory, quotas: dict[Pair, int]) -> tuple[list[Any], bool]:
+        """Take from lanes that are open."""
         plain = {pair: n for pair, n in quotas.items() if not memory.lanes[pair[0]].keyed}
         keyed = {pair: n for pair, n in quotas.items() if memory.lanes[pair[0]].keyed}
         rows: list[Any] = []
@@ -219,40 +257,77 @@ class Claiming(Part):
             rows = await self._db.write(lambda connection: _take(connection, request, memory, plain, "take"))
             seen = len(rows)
             memory.advance(rows)
+            self._remember_involved(row for row in rows if row["awaited"])
         if keyed:
 
-            async def take(connection: Connection) -> tuple[list[Any], list[Any], bool]:
+            async def take(connection: Connection) -> tuple[list[Any], Admitted]:
                 picked = await _take(connection, request, memory, keyed, "pick_keyed")
-                return picked, *await _admit(connection, request.worker_id, picked)
+                return picked, await admit_picked(connection, request.worker_id, picked, memory.rules)
 
             try:
-                picked, admitted, others_may_go = await self._db.transaction(take)
+                picked, admitted = await self._db.transaction(take)
             except Unavailable:
                 if not rows:
                     raise
                 return rows, False
-            if others_may_go:
-                self._hints.send()
+            self._note_admitted(memory, admitted)
             memory.advance(picked)
-            rows, seen = rows + admitted, seen + len(picked)
+            rows, seen = rows + admitted.rows, seen + len(picked)
         if seen < sum(quotas.values()):
             memory.plan = []  # others were faster: look again
         return rows, seen > len(rows)
+
+    def _note_admitted(self, memory: Memory, admitted: Admitted) -> None:
+        """Remember what limits decided, and let others hear of what concerns them."""
+        if admitted.others_may_go or memory.wait_for_token(admitted.look_at):
+            self._hints.send()
+        self._remember_involved(admitted.rows)
+
+    async def _take_slow(self, request: ClaimRequest, memory: Memory, slow: dict[Pair, int]) -> tuple[list[Any], bool]:
+        """Take from lanes behind slow gates, under the locks of these gates."""
+
+        async def take(connection: Connection) -> tuple[list[Any], list[Any], Admitted]:
+            paces = await lock_paces(connection, slow, memory.lanes)
+            fitting = within(paces, slow, memory.lanes)
+            plain = {pair: n for pair, n in fitting.items() if not memory.lanes[pair[0]].keyed}
+            keyed = {pair: n for pair, n in fitting.items() if memory.lanes[pair[0]].keyed}
+            taken = await _take(connection, request, memory, plain, "take", flag=GateMode.SLOW) if plain else []
+            picked, admitted = list[Any](), NONE_ADMITTED
+            if keyed:
+                picked = await _take(connection, request, memory, keyed, "pick_keyed", flag=GateMode.SLOW)
+                admitted = await admit_picked(connection, request.worker_id, picked, memory.rules)
+            await count_passed(connection, paces, [*taken, *admitted.rows], memory.lanes)
+            return [*taken, *picked], taken, admitted
+
+        seen, taken, admitted = await self._db.transaction(take)
+        self._note_admitted(memory, admitted)
+        rows = taken + admitted.rows
+        memory.advance(seen)
+        if len(seen) < sum(slow.values()):
+            memory.plan = []
+        return rows, len(seen) > len(rows)
 
     async def _answer(self, request: ClaimRequest, memory: Memory, rows: list[Any]) -> Claimed:
         memory.idle = not rows
         if not rows and not memory.alive:
             self._forget(request.worker_id)
             raise LeaseLost(request.worker_id)
-        rows.sort(key=_start_order)
-        runs = [_run_of(row, memory.lanes) for row in rows]
-        due = None if memory.next_due is None else datetime.fromtimestamp(memory.next_due, UTC)
+        rows.sort(key=start_order)
+        runs = [run_of(row, memory.lanes) for row in rows]
+        dues = [due for due in (memory.next_due, memory.next_look) if due is not None]
+        due = datetime.fromtimestamp(min(dues), UTC) if dues else None
         now = rows[0]["started_at"] if rows else datetime.fromtimestamp(memory.now, UTC)
         return Claimed(runs, due, now)
 
 
 async def _take(
-    connection: Connection, request: ClaimRequest, memory: Memory, quotas: dict[Pair, int], how: str
+    connection: Connection,
+    request: ClaimRequest,
+    memory: Memory,
+    quotas: dict[Pair, int],
+    how: str,
+    *,
+    flag: str = OPEN,
 ) -> list[Any]:
     rows: list[Any] = await connection.fetch(
         SQL[how],
@@ -262,53 +337,15 @@ async def _take(
         [memory.marks.get(pair, BEGINNING).run_at for pair in quotas],
         [memory.marks.get(pair, BEGINNING).job_id for pair in quotas],
         list(quotas.values()),
+        flag,
     )
     return rows
-
-
-async def _admit(connection: Connection, worker_id: UUID, picked: list[Any]) -> tuple[list[Any], bool]:
-    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none.
-
-    The flag tells whether waiters of other keys were let go instead of them.
-    """
-    rows = sorted(picked, key=_start_order)
-    candidates = [[(row["tenant"], key) for key in row["limit_keys"]] for row in rows]
-    named = sorted({slot for slots in candidates for slot in slots})
-    limits = await connection.fetch(SQL["lock_limits"], [slot[0] for slot in named], [slot[1] for slot in named])
-    admission = admit(candidates, {(row["tenant"], row["key"]): row["room"] for row in limits})
-    taken, refused = admission.taken, admission.refused
-    if taken:
-        await connection.execute(
-            SQL["add_running"], [slot[0] for slot in taken], [slot[1] for slot in taken], list(taken.values())
-        )
-    # These first: a row that is still queued would be turned away with the others.
-    started: list[Any] = await connection.fetch(
-        SQL["start_picked"], worker_id, [rows[index]["id"] for index in admission.admitted]
-    )
-    released: list[Any] = []
-    if refused:
-        ids = [rows[index]["id"] for index in refused]
-        await connection.execute(SQL["make_limited"], ids, [key for _, key in refused.values()])
-        await _turn_away(connection, [rows[index] for index in refused], set(refused.values()))
-        # What a refused job left free under its other keys goes to whoever waits for these.
-        others = {slot for index in refused for slot in candidates[index]} - set(refused.values())
-        named = sorted(others)
-        released = await connection.fetch(SQL["release_waiters"], [n[0] for n in named], [n[1] for n in named])
-    return started, bool(released)
-
-
-async def _turn_away(connection: Connection, refused: list[Any], full: set[tuple[int, str]]) -> None:
-    """Let what comes next in the lanes of refused jobs wait for the same full keys, so that it hides nothing else."""
-    for tenant in {tenant for tenant, _ in full}:
-        pairs = list({(row["lane"], row["priority"]) for row in refused if row["tenant"] == tenant})
-        keys = [key for owner, key in full if owner == tenant]
-        await connection.execute(SQL["turn_away"], [lane for lane, _ in pairs], [level for _, level in pairs], keys)
 
 
 def _scope(request: ClaimRequest) -> Scope:
     kinds = None if request.kinds is None else tuple(sorted(request.kinds))
     needs = None if request.needs is None else needs_text(request.needs)
-    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least, needs
+    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least, needs, request.tenant
 
 
 def _depth(limit: int, active: int) -> int:
@@ -318,27 +355,6 @@ def _depth(limit: int, active: int) -> int:
     return min(limit, max(LEAST_DEPTH, -(-limit // (2 * max(1, active)))))
 
 
-def _seen(row: Any) -> tuple[dict[int, tuple[list[float], list[bytes]]], float | None]:
-    """Return what a peek saw of each pair that has due jobs, and when the next job becomes due."""
-    seen: dict[int, tuple[list[float], list[bytes]]] = {}
-    run_ats, ids, now, next_due = row["run_ats"], row["ids"], row["now"], float("inf")
-    start = 0
-    for number, count in Counter(row["pairs"]).items():
-        end = start + count
-        first_future = bisect_right(run_ats, now, start, end)
-        if first_future > start:
-            seen[number] = (run_ats[start:first_future], ids[start:first_future])
-        if first_future < end:
-            next_due = min(next_due, run_ats[first_future])
-        start = end
-    return seen, None if next_due == float("inf") else next_due
-
-
-def _head(pair: Pair, lanes: dict[int, Lane], due: list[float], ids: list[bytes], depth: int) -> Head:
-    lane = lanes[pair[0]]
-    return Head(*pair, lane.tenant, due, len(due) == depth, lane.weight, lane.needs, ids)
-
-
 def _left(free: Resources | None, taken: list[Any], lanes: dict[int, Lane]) -> Resources | None:
     """Return what is free after these runs got what they need."""
     for row in taken:
@@ -346,47 +362,3 @@ def _left(free: Resources | None, taken: list[Any], lanes: dict[int, Lane]) -> R
         if free is not None and needs is not None:
             free = take(free, needs)
     return free
-
-
-def _start_order(row: Any) -> tuple[int, datetime, UUID]:
-    return row["priority"], row["run_at"], row["id"]
-
-
-def _lane_of(row: Any) -> Lane:
-    return Lane(
-        row["id"],
-        row["tenant"],
-        row["tenant_name"],
-        row["weight"],
-        row["queue"],
-        row["kind"],
-        parse_needs_text(row["needs"]) if row["needs"] else None,
-        row["keyed"],
-        row["gate"] == "open",
-    )
-
-
-def _run_of(row: Any, lanes: dict[int, Lane]) -> Run:
-    job_id, token, lane_id, priority, args, labels, options, *rest = row
-    run_at, due_at, start_by, claimed_at, failures, losses, cancelling = rest
-    lane = lanes[lane_id]
-    return Run(
-        job_id,
-        token,
-        lane_id,
-        lane.kind,
-        lane.queue,
-        lane.tenant_name,
-        _PRIORITIES[priority],
-        args,
-        labels,
-        options,
-        run_at,
-        due_at,
-        start_by,
-        claimed_at,
-        failures,
-        losses,
-        cancelling,
-        lane.needs or NO_NEEDS,
-    )

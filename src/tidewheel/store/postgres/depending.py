@@ -76,10 +76,15 @@ class Depending(Part):
             if await find_job(connection, job_id, tenant) is None:
                 raise NotFound("job", job_id)
             ids = [row[0] for row in await connection.fetch(SQL[page], job_id, after or NOBODY, limit)]
-            rows = await connection.fetch(SQL["relatives"], ids, [time_of(each) for each in ids])
-            return [Relative(row[0], row[1], row[2] and State(row[2])) for row in rows]
+            return await relatives_named(connection, ids)
 
         return await self._db.read(look)
+
+
+async def relatives_named(connection: Connection, ids: Sequence[UUID]) -> list[Relative]:
+    """Return jobs as others' relatives."""
+    rows = await connection.fetch(SQL["relatives"], list(ids), [time_of(each) for each in ids])
+    return [Relative(row[0], row[1], row[2] and State(row[2])) for row in rows]
 
 
 def _bounded(rows: Sequence[Any]) -> list[Any]:

@@ -9,9 +9,11 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
-from tidewheel.model.outcome import ATTEMPTS, LOSSES, Failure, LossRule, Outcome, Usage, error_of, judge
+from tidewheel.model.fingerprint import fingerprint_of
+from tidewheel.model.outcome import ATTEMPTS, LOSSES, RETRIED, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.limits import free, let_go
 from tidewheel.store.postgres.releasing import EndedParent, note, tell
 from tidewheel.store.records import failure_text, usage_text
 
@@ -46,6 +48,7 @@ class LockedRun(msgspec.Struct, frozen=True):
     tenant: int
     limit_keys: list[str] | None
     cancel_reason: str | None
+    held: bool
 
 
 JudgedRun = tuple[LockedRun, Outcome, Cause]
@@ -60,7 +63,7 @@ async def finish(connection: Connection, believed: Iterable[State], endings: Seq
     Those that were queued pass on the room under limits that they may have been let go for. Their children are told.
     """
     rows, parents = await _move_to_history(connection, believed, endings)
-    await _release(connection, {(row["tenant"], key): 0 for row in rows for key in row["room"] or ()})
+    await let_go(connection, {(row["tenant"], key) for row in rows for key in row["room"] or ()})
     await tell_children(connection, parents)
     return len(rows)
 
@@ -101,6 +104,7 @@ async def _move_to_history(
                 failure_text(e.error),
                 e.started_at,
                 usage_text(e.usage),
+                fingerprint_of(e.error) if e.state is State.DEAD else None,
             )
             for e in endings
         ),
@@ -123,7 +127,7 @@ async def end_runs(
 ) -> Counter[Cause]:
     """End locked runs as the transition table says, and return how many ended by which cause."""
     judged = [
-        (run, outcome, judge(outcome.cause, cancelling=run.cancelling, losses=run.losses, rule=rule))
+        (run, outcome, judge(outcome.cause, cancelling=run.cancelling, losses=run.losses, rule=rule, held=run.held))
         for run, outcome in ends
     ]
     final = [judged_run for judged_run in judged if move(State.RUNNING, judged_run[2]) in FINAL]
@@ -150,6 +154,7 @@ async def _give_back(connection: Connection, back: list[JudgedRun], rule: LossRu
         [outcome.delay for _, outcome, _ in back],
         [int(cause is Cause.FAILED) for _, _, cause in back],
         [int(rule.counted and cause in LOSSES) for _, _, cause in back],
+        [cause in RETRIED for _, _, cause in back],
     )
 
 
@@ -171,16 +176,7 @@ async def _add_attempts(connection: Connection, worker_id: UUID, back: list[Judg
 
 async def free_keys(connection: Connection, runs: Sequence[LockedRun]) -> None:
     """Give back what ended runs held under limits, and let as many waiters go as there is room for."""
-    await _release(connection, Counter((run.tenant, key) for run in runs for key in run.limit_keys or ()))
-
-
-async def _release(connection: Connection, held: Mapping[tuple[int, str], int]) -> None:
-    if held:
-        tenants, keys = [tenant for tenant, _ in held], [key for _, key in held]
-        await connection.fetch(SQL["lock_limits"], tenants, keys)
-        if any(held.values()):
-            await connection.execute(SQL["add_running"], tenants, keys, [-n for n in held.values()])
-        await connection.fetch(SQL["release_waiters"], tenants, keys)
+    await free(connection, Counter((run.tenant, key) for run in runs for key in run.limit_keys or ()))
 
 
 def locked_run(row: Any) -> LockedRun:

@@ -94,6 +94,8 @@ class Teller:
         self._task = None
         if not task.cancelled() and task.exception() is not None:
             self._connection = None
+        if self._pending:  # it came up after the last look of the task, and before this
+            self.tell()
 
     async def _tell(self) -> None:
         while self._pending:

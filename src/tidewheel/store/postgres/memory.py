@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from tidewheel.model.limit import look_time
 from tidewheel.model.order import Turns
 from tidewheel.model.priority import Priority
 from tidewheel.store.lanes import Lane
@@ -21,8 +22,10 @@ CHEAP_SWEEP: Final = 0.01
 
 Pair = tuple[int, int]
 """(lane, priority)."""
-Scope = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, str | None]
-"""Queues, kinds, labels, and the least priority: who leaves some priorities out has marks and turns apart."""
+Scope = tuple[
+    tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, str | None, str | None
+]
+"""Queues, kinds, labels, least priority, needs, tenant: who leaves some priorities out has marks and turns apart."""
 
 
 class Mark(NamedTuple):
@@ -41,6 +44,10 @@ class Memory:
 
     def __init__(self) -> None:
         self.lanes: dict[int, Lane] = {}
+        self.rules: set[str] = set()
+        """The names of the rules for limit keys."""
+        self.look_at: int | None = None
+        """When a token comes that someone waits for, in microseconds."""
         self.marks: dict[Pair, Mark] = {}
         self.turns = Turns()
         self.version = -1
@@ -63,6 +70,18 @@ class Memory:
         self.guessed = False
         self.next_due: float | None = None
 
+    @property
+    def next_look(self) -> float | None:
+        """When to look whether waiters may go because tokens came, in seconds."""
+        return None if self.look_at is None else look_time(self.look_at) / 1e6
+
+    def wait_for_token(self, look_at: int | None) -> bool:
+        """Note that someone waits for a token that comes then; tell whether others should hear of that."""
+        if look_at is None or (self.look_at is not None and self.look_at <= look_at):
+            return False
+        self.look_at = look_at
+        return True
+
     def must_sweep(self, now: float) -> bool:
         """Tell whether to ask for the turn to sweep. A clock that stepped back is no reason to wait."""
         return not 0 <= now - self.swept < SWEEP_EVERY
@@ -81,6 +100,11 @@ class Memory:
         if stepped_back:
             self.marks.clear()
         return stepped_back
+
+    def look_again(self, at: float | None) -> None:
+        """Note that something of what is due may be taken at that time."""
+        if at is not None:
+            self.next_due = at if self.next_due is None else min(at, self.next_due)
 
     def floors(self, pairs: list[Pair], now: float) -> list[Mark]:
         """Return from where to look in each pair: from its mark, and now and then from before it."""

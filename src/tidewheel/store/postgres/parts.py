@@ -1,7 +1,9 @@
 """What the parts of the store share: the database, the statements, and the lanes they know."""
 
 import random
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
+from uuid import UUID
 
 from tidewheel.model.gate import Gate, GateMode, flag_of
 from tidewheel.model.ids import IdMaker
@@ -12,6 +14,8 @@ from tidewheel.store.records import Dialect
 
 DIALECT = Dialect(uuid=lambda value: value, instant=lambda value: value, keys=tuple, ids=tuple)
 
+_MOST_INVOLVED: Final = 100_000
+
 
 class Part:
     """A part of the store; `PostgresStore` is the sum of them."""
@@ -21,6 +25,14 @@ class Part:
         self._hints = Hints(database.dial, database.clock)
         self._lanes = lanes
         self._make_id = make_id
+        self._involved: set[tuple[UUID, int]] = set()
+        """Runs that were claimed here whose ends concern others; a hint, so that they are dealt with at once."""
+
+    def _remember_involved(self, rows: Iterable[Any]) -> None:
+        """Note runs with limit keys or children."""
+        if len(self._involved) > _MOST_INVOLVED:
+            self._involved.clear()  # most of these were never settled here
+        self._involved.update((row["id"], row["token"]) for row in rows)
 
 
 class LaneBook:
@@ -69,7 +81,7 @@ async def intern_tenant(connection: Connection, name: str) -> int:
 
 async def _intern(connection: Connection, key: LaneKey) -> tuple[int, int]:
     tenant = await intern_tenant(connection, key.tenant)
-    values = (tenant, key.queue, key.kind, key.needs, key.keyed)
+    values = (tenant, key.queue, key.kind, key.needs, key.keyed, key.retried)
     lane = await connection.fetchval(SQL["find_lane"], *values)
     if lane is None:
         await connection.execute(SQL["lock_lanes"])
@@ -93,6 +105,10 @@ def gate_of(row: Any) -> Gate:
         reason=row["reason"],
         author=row["author"],
         created_at=row["created_at"],
+        rate=row["rate"],
+        ready_at=None if row["rate"] is None else row["ready_at"],
+        expires_at=row["expires_at"],
+        stop_running=row["stop_running"],
     )
 
 

@@ -37,7 +37,7 @@ async def tell(connection: Connection, parents: Mapping[UUID, EndedParent], limi
     policies = await lock_blocked(connection, {child for _, child in edges})
     ends = {parent: ended.state for parent, ended in parents.items()}
     counted, skipped = decide(edges, ends, policies)
-    await _count_down(connection, await tell_edges(connection, counted))
+    await _count_down(connection, counted)
     await tell_edges(connection, [(parent, child) for child, parent in skipped.items()])
     reasons = {child: reason_of(parent, ends.get(parent, State.SKIPPED)) for child, parent in skipped.items()}
     return Piece(len(edges), reasons, left)
@@ -81,9 +81,10 @@ async def tell_edges(connection: Connection, edges: Sequence[Edge]) -> Counter[U
     return Counter([row[0] for row in rows])
 
 
-async def _count_down(connection: Connection, counts: Counter[UUID]) -> None:
-    if counts:
-        await connection.execute(SQL["count_down"], list(counts), list(counts.values()))
+async def _count_down(connection: Connection, edges: Sequence[Edge]) -> None:
+    """Mark edges of locked children, and let these wait for fewer parents."""
+    if edges:
+        await connection.execute(SQL["count_down"], [edge[0] for edge in edges], [edge[1] for edge in edges])
 
 
 async def note(connection: Connection, parents: Mapping[UUID, EndedParent]) -> None:

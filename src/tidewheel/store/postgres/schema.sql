@@ -2,6 +2,23 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE TABLE tidewheel.lane (
+    id integer NOT NULL,
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    kind text NOT NULL,
+    needs text NOT NULL,
+    keyed boolean NOT NULL,
+    retried boolean DEFAULT false NOT NULL,
+    gate text DEFAULT 'open'::text NOT NULL,
+    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
+    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text, 'slow'::text])))
+);
+
+CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN COALESCE((SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed)) WHERE ((own.id = lane_like.lane) AND (other.retried = lane_like.retried))), lane);
+
 CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN statement_timestamp();
@@ -70,6 +87,7 @@ CREATE TABLE tidewheel.job (
     waits integer DEFAULT 0 NOT NULL,
     on_parent_failure text,
     awaited boolean DEFAULT false NOT NULL,
+    held boolean DEFAULT false NOT NULL,
     CONSTRAINT job_check CHECK (((waits_for IS NOT NULL) = (state = 'limited'::text))),
     CONSTRAINT job_check1 CHECK (((waits >= 0) AND ((waits > 0) = (state = 'blocked'::text)))),
     CONSTRAINT job_on_parent_failure_check CHECK ((on_parent_failure = ANY (ARRAY['skip'::text, 'run'::text, 'hold'::text]))),
@@ -78,22 +96,14 @@ CREATE TABLE tidewheel.job (
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_threshold='-1', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.5', vacuum_truncate=off);
 
-CREATE TABLE tidewheel.lane (
-    id integer NOT NULL,
-    tenant integer NOT NULL,
-    queue text NOT NULL,
-    kind text NOT NULL,
-    needs text NOT NULL,
-    keyed boolean NOT NULL,
-    gate text DEFAULT 'open'::text NOT NULL,
-    floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
-    CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text])))
-);
-
 CREATE TABLE tidewheel.tenant (
     id integer NOT NULL,
     name text NOT NULL,
-    weight real DEFAULT 1 NOT NULL,
+    weight double precision DEFAULT 1 NOT NULL,
+    max_queued integer,
+    max_payload integer,
+    CONSTRAINT tenant_max_payload_check CHECK ((max_payload > 0)),
+    CONSTRAINT tenant_max_queued_check CHECK ((max_queued >= 0)),
     CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
 );
 
@@ -112,7 +122,10 @@ CREATE VIEW tidewheel.active_job AS
     job.unique_key,
     job.idempotency_key,
     job.schedule_id,
-    job.cancel_at,
+        CASE
+            WHEN (NOT job.held) THEN job.cancel_at
+            ELSE NULL::timestamp with time zone
+        END AS cancel_at,
     lane.gate,
     job.waits_for,
     job.token,
@@ -137,10 +150,29 @@ CREATE VIEW tidewheel.active_job AS
             WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
             ELSE NULL::uuid[]
         END AS parents,
+    NULL::timestamp with time zone AS erased_at,
     job.tenant AS tenant_id
    FROM ((tidewheel.job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
      JOIN tidewheel.tenant ON ((tenant.id = job.tenant)));
+
+CREATE TABLE tidewheel.api_key (
+    id uuid NOT NULL,
+    prefix text NOT NULL,
+    digest bytea NOT NULL,
+    tenant text,
+    role text NOT NULL,
+    name text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text NOT NULL,
+    expires_at timestamp with time zone,
+    last_used_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    rate double precision,
+    burst integer,
+    CONSTRAINT api_key_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'operator'::text, 'submitter'::text, 'viewer'::text, 'worker'::text])))
+)
+WITH (fillfactor='70');
 
 CREATE TABLE tidewheel.attempt (
     job_id uuid NOT NULL,
@@ -154,6 +186,18 @@ CREATE TABLE tidewheel.attempt (
 )
 PARTITION BY RANGE (ended_at);
 
+CREATE TABLE tidewheel.audit (
+    id uuid NOT NULL,
+    at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    role text NOT NULL,
+    key_id uuid,
+    tenant text,
+    action text NOT NULL,
+    subject text NOT NULL,
+    detail json
+);
+
 CREATE TABLE tidewheel.census (
     lane integer NOT NULL,
     state text NOT NULL,
@@ -163,8 +207,7 @@ CREATE TABLE tidewheel.census (
 
 CREATE TABLE tidewheel.duty (
     name text NOT NULL,
-    holder uuid NOT NULL,
-    until timestamp with time zone NOT NULL,
+    holder uuid,
     epoch bigint NOT NULL
 )
 WITH (fillfactor='50');
@@ -173,6 +216,14 @@ CREATE TABLE tidewheel.ended_parent (
     parent uuid NOT NULL,
     state text NOT NULL,
     beyond uuid NOT NULL
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.finish_rate (
+    lane integer NOT NULL,
+    finished bigint NOT NULL,
+    taken_at timestamp with time zone NOT NULL,
+    per_second double precision
 )
 WITH (fillfactor='50');
 
@@ -210,6 +261,8 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error json,
     usage json,
+    erased_at timestamp with time zone,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY LIST (state);
@@ -254,6 +307,7 @@ CREATE VIEW tidewheel.finished_job AS
             WHEN (job.on_parent_failure IS NOT NULL) THEN tidewheel.parents_of(job.id)
             ELSE NULL::uuid[]
         END AS parents,
+    job.erased_at,
     job.tenant AS tenant_id
    FROM ((tidewheel.job_history job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
@@ -268,9 +322,16 @@ CREATE TABLE tidewheel.gate (
     reason text NOT NULL,
     author text NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    CONSTRAINT gate_check CHECK ((num_nonnulls(kind, queue, tenant) > 0)),
-    CONSTRAINT gate_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drop'::text])))
-);
+    rate double precision,
+    ready_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone,
+    stop_running boolean NOT NULL,
+    CONSTRAINT gate_check CHECK (((rate IS NOT NULL) = (mode = 'slow'::text))),
+    CONSTRAINT gate_check1 CHECK ((num_nonnulls(kind, queue, tenant) > 0)),
+    CONSTRAINT gate_mode_check CHECK ((mode = ANY (ARRAY['hold'::text, 'drop'::text, 'slow'::text]))),
+    CONSTRAINT gate_rate_check CHECK ((rate > (0)::double precision))
+)
+WITH (fillfactor='50');
 
 CREATE TABLE tidewheel.idempotency (
     tenant integer NOT NULL,
@@ -314,6 +375,8 @@ CREATE TABLE tidewheel.job_history_other (
     result_location text,
     error json,
     usage json,
+    erased_at timestamp with time zone,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -352,9 +415,18 @@ CREATE TABLE tidewheel.job_history_succeeded (
     result_location text,
     error json,
     usage json,
+    erased_at timestamp with time zone,
+    fingerprint text,
     CONSTRAINT job_history_state_check CHECK ((state = ANY (ARRAY['succeeded'::text, 'dead'::text, 'cancelled'::text, 'expired'::text, 'dropped'::text, 'skipped'::text])))
 )
 PARTITION BY RANGE (finished_at);
+
+CREATE TABLE tidewheel.keeper (
+    id uuid NOT NULL,
+    duties text[] NOT NULL,
+    until timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
 
 ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME tidewheel.lane_id_seq
@@ -368,12 +440,37 @@ ALTER TABLE tidewheel.lane ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 CREATE TABLE tidewheel.limit_key (
     tenant integer NOT NULL,
     key text NOT NULL,
-    most integer NOT NULL,
+    rule text,
+    most integer,
     running integer DEFAULT 0 NOT NULL,
+    starts integer,
+    seconds integer,
+    burst integer,
+    tokens double precision,
+    filled_at bigint,
+    look_at bigint,
+    CONSTRAINT limit_key_check CHECK (((seconds IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_key_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_key_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
     CONSTRAINT limit_key_most_check CHECK ((most > 0)),
-    CONSTRAINT limit_key_running_check CHECK ((running >= 0))
+    CONSTRAINT limit_key_running_check CHECK ((running >= 0)),
+    CONSTRAINT limit_key_starts_check CHECK ((starts > 0))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
+
+CREATE TABLE tidewheel.limit_rule (
+    name text NOT NULL,
+    most integer,
+    starts integer,
+    seconds integer,
+    burst integer,
+    by_hand boolean NOT NULL,
+    CONSTRAINT limit_rule_check CHECK (((seconds IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_rule_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
+    CONSTRAINT limit_rule_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
+    CONSTRAINT limit_rule_most_check CHECK ((most > 0)),
+    CONSTRAINT limit_rule_starts_check CHECK ((starts > 0))
+);
 
 CREATE TABLE tidewheel.log (
     job_id uuid NOT NULL,
@@ -401,6 +498,31 @@ CREATE TABLE tidewheel.migration (
     applied_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
 );
 
+CREATE TABLE tidewheel.occurrence (
+    schedule_id uuid NOT NULL,
+    fire_at timestamp with time zone NOT NULL,
+    source text NOT NULL,
+    outcome text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    job_id uuid,
+    undecided smallint,
+    recorded_at timestamp with time zone NOT NULL,
+    CONSTRAINT occurrence_check CHECK (((outcome <> 'made'::text) OR (job_id IS NOT NULL))),
+    CONSTRAINT occurrence_check1 CHECK (((undecided IS NULL) OR (outcome = 'made'::text))),
+    CONSTRAINT occurrence_outcome_check CHECK ((outcome = ANY (ARRAY['made'::text, 'missed'::text, 'skipped'::text]))),
+    CONSTRAINT occurrence_source_check CHECK ((source = ANY (ARRAY['planned'::text, 'manual'::text, 'backfill'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+CREATE TABLE tidewheel.queue_cap (
+    tenant integer NOT NULL,
+    queue text NOT NULL,
+    most integer NOT NULL,
+    overflow text NOT NULL,
+    CONSTRAINT queue_cap_most_check CHECK ((most > 0)),
+    CONSTRAINT queue_cap_overflow_check CHECK ((overflow = ANY (ARRAY['reject'::text, 'drop_oldest'::text, 'replace'::text])))
+);
+
 CREATE TABLE tidewheel.rollup (
     day date NOT NULL,
     lane integer NOT NULL,
@@ -416,6 +538,24 @@ CREATE TABLE tidewheel.run_note (
     checkpoint json,
     paused boolean,
     updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+CREATE TABLE tidewheel.schedule (
+    id uuid NOT NULL,
+    tenant integer NOT NULL,
+    name text NOT NULL,
+    shard smallint NOT NULL,
+    definition json NOT NULL,
+    paused boolean DEFAULT false NOT NULL,
+    version bigint DEFAULT 1 NOT NULL,
+    fired bigint DEFAULT 0 NOT NULL,
+    next_fire_at timestamp with time zone,
+    declared_by text,
+    orphaned_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT schedule_check CHECK (((next_fire_at IS NULL) OR (NOT paused)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
@@ -464,6 +604,18 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.api_key
+    ADD CONSTRAINT api_key_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.api_key
+    ADD CONSTRAINT api_key_prefix_key UNIQUE (prefix);
+
+ALTER TABLE ONLY tidewheel.audit
+    ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.census
+    ADD CONSTRAINT census_pkey PRIMARY KEY (lane, state, priority);
+
 ALTER TABLE ONLY tidewheel.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (child, parent);
 
@@ -472,6 +624,9 @@ ALTER TABLE ONLY tidewheel.duty
 
 ALTER TABLE ONLY tidewheel.ended_parent
     ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
+
+ALTER TABLE ONLY tidewheel.finish_rate
+    ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
 
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
@@ -485,14 +640,20 @@ ALTER TABLE ONLY tidewheel.idempotency
 ALTER TABLE ONLY tidewheel.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidewheel.keeper
+    ADD CONSTRAINT keeper_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.lane
-    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_key UNIQUE (tenant, queue, kind, needs, keyed);
+    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_retried_key UNIQUE (tenant, queue, kind, needs, keyed, retried);
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);
+
+ALTER TABLE ONLY tidewheel.limit_rule
+    ADD CONSTRAINT limit_rule_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY tidewheel.meta
     ADD CONSTRAINT meta_pkey PRIMARY KEY (one);
@@ -500,11 +661,23 @@ ALTER TABLE ONLY tidewheel.meta
 ALTER TABLE ONLY tidewheel.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
+ALTER TABLE ONLY tidewheel.occurrence
+    ADD CONSTRAINT occurrence_pkey PRIMARY KEY (schedule_id, fire_at);
+
+ALTER TABLE ONLY tidewheel.queue_cap
+    ADD CONSTRAINT queue_cap_pkey PRIMARY KEY (tenant, queue);
+
 ALTER TABLE ONLY tidewheel.rollup
     ADD CONSTRAINT rollup_pkey PRIMARY KEY (day, lane, state);
 
 ALTER TABLE ONLY tidewheel.run_note
     ADD CONSTRAINT run_note_pkey PRIMARY KEY (job_id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_name_key UNIQUE (tenant, name);
 
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
@@ -520,6 +693,8 @@ ALTER TABLE ONLY tidewheel.worker
 
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
 
+CREATE INDEX audit_tenant ON tidewheel.audit USING btree (tenant, id) WHERE (tenant IS NOT NULL);
+
 CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
 
 CREATE INDEX idempotency_created ON tidewheel.idempotency USING btree (created_at);
@@ -529,6 +704,8 @@ CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE
 CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
 
 CREATE INDEX job_due ON tidewheel.job USING btree (lane, priority, run_at, id) WHERE (state = 'queued'::text);
+
+CREATE INDEX job_history_dead ON ONLY tidewheel.job_history_other USING btree (tenant, fingerprint, lane, finished_at, id) WHERE (state = 'dead'::text);
 
 CREATE INDEX job_history_id ON ONLY tidewheel.job_history USING btree (id);
 
@@ -546,6 +723,8 @@ CREATE INDEX job_limited ON tidewheel.job USING btree (tenant, waits_for, priori
 
 CREATE INDEX job_running ON tidewheel.job USING btree (worker) WHERE (state = 'running'::text);
 
+CREATE INDEX job_schedule ON tidewheel.job USING btree (schedule_id, due_at) WHERE (schedule_id IS NOT NULL);
+
 CREATE INDEX job_start_by ON tidewheel.job USING btree (start_by) WHERE ((start_by IS NOT NULL) AND (state <> 'running'::text));
 
 CREATE INDEX job_tenant ON tidewheel.job USING btree (tenant, id);
@@ -554,9 +733,17 @@ CREATE UNIQUE INDEX job_unique ON tidewheel.job USING btree (tenant, unique_key)
 
 CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
 
+CREATE INDEX limit_key_look ON tidewheel.limit_key USING btree (look_at) WHERE (look_at IS NOT NULL);
+
 CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
 
+CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
+
+CREATE INDEX occurrence_undecided ON tidewheel.occurrence USING btree (undecided, fire_at) WHERE (undecided IS NOT NULL);
+
 CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
+
+CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
 
@@ -571,3 +758,9 @@ ALTER TABLE ONLY tidewheel.lane
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.queue_cap
+    ADD CONSTRAINT queue_cap_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.schedule
+    ADD CONSTRAINT schedule_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);

@@ -10,14 +10,14 @@ from tidewheel.model.job import Attempt, Job
 from tidewheel.model.states import State
 from tidewheel.store.base import Count, Counts, JobFilter, Page
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.postgres.parts import DIALECT, Part, tenant_id
-from tidewheel.store.records import JobRow, attempt_of, job_of, with_notes
+from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, tenant_id
+from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_gates, with_notes
 
 SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
 MAX_PAGE = 1000
 _WIDTH = len(JobRow._fields)
-_LAST = UUID(int=2**128 - 1)
+LAST_ID = UUID(int=2**128 - 1)
 FIRST_ID = make_id(1, 0)
 """Above the ids of the tables' keels."""
 _SKEW = timedelta(days=1)
@@ -29,7 +29,7 @@ class Searching(Part):
     async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
         async def look(connection: Connection) -> list[Job]:
             job = await find_job(connection, job_id, tenant)
-            return [] if job is None else await _with_notes(connection, [job])
+            return [] if job is None else await completed(connection, [job])
 
         found = await self._db.read(look)
         if not found:
@@ -37,8 +37,7 @@ class Searching(Part):
         return found[0]
 
     async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
-        if not 1 <= limit <= MAX_PAGE:
-            raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+        check_page(limit)
 
         async def look(connection: Connection) -> Page:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
@@ -64,6 +63,13 @@ class Searching(Part):
             return Counts(await connection.fetchval(SQL["census_at"]), [_count(row) for row in rows])
 
         return await self._db.read(look)
+
+
+def check_page(limit: int) -> int:
+    """Refuse pages that are empty or too long."""
+    if not 1 <= limit <= MAX_PAGE:
+        raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+    return limit
 
 
 async def find_job(connection: Connection, job_id: UUID, tenant: str | None) -> Job | None:
@@ -96,19 +102,21 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         edge = await connection.fetchval(SQL[f"edge_{scope}"], *bounds, SCAN, *own)
     # One table may have filled the page from beyond the place where the reading of the other stopped.
     seen = [row for row in rows if edge is None or row["id"] >= edge]
-    jobs = await _with_notes(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
+    jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
     return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)
 
 
-async def _with_notes(connection: Connection, jobs: list[Job]) -> list[Job]:
-    """Add what runs noted; a job that never ran has no notes."""
+async def completed(connection: Connection, jobs: list[Job]) -> list[Job]:
+    """Add what runs noted, and the gates that jobs lie behind; a job that never ran has no notes."""
     ran = [job.id for job in jobs if job.token]
-    return with_notes(jobs, await connection.fetch(SQL["notes_of"], ran), DIALECT) if ran else jobs
+    if ran:
+        jobs = with_notes(jobs, await connection.fetch(SQL["notes_of"], ran), DIALECT)
+    return with_gates(jobs, map(gate_of, await connection.fetch(SQL["gates"]))) if are_gated(jobs) else jobs
 
 
 def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:
     """Return the range of ids to read: an id carries about the time at which its job was made."""
-    below = after or _LAST
+    below = after or LAST_ID
     if where.created_before is not None:
         below = min(below, _id_at(where.created_before + _SKEW))
     return below, FIRST_ID if where.created_from is None else _id_at(where.created_from - _SKEW)

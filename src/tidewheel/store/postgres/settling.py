@@ -1,19 +1,23 @@
 """Settling: what workers report of their runs is stored, or recognised, or refused; one bad row disturbs no other."""
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import asyncpg
 
 from tidewheel.errors import Invalid
 from tidewheel.model.ids import time_of
-from tidewheel.model.outcome import GIVEN_BACK, REPORTABLE, Outcome, Verdict, flaws_of, recognise, unstorable
+from tidewheel.model.outcome import GIVEN_BACK, REPORTABLE, RETRIED, Outcome, Verdict, flaws_of, recognise, unstorable
 from tidewheel.model.states import Cause, State
+from tidewheel.model.submission import LaneKey
 from tidewheel.store.bell import SOON
 from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish_runs, locked_run
+from tidewheel.store.postgres.ending import Ending, LockedRun, end_runs, finish_runs, locked_run, tell_children
+from tidewheel.store.postgres.limits import KEY_MARK, free
 from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.releasing import EndedParent
 from tidewheel.store.records import usage_text
 
 _UNSTORABLE: Final = (
@@ -70,16 +74,23 @@ class Settling(Part):
     async def _settle_plain(
         self, worker_id: UUID, todo: list[tuple[int, Outcome]], verdicts: dict[int, Verdict]
     ) -> list[tuple[int, Outcome]]:
-        """Store plain results in one statement, and return what needs a closer look."""
-        plain = [(index, outcome) for index, outcome in todo if outcome.cause is Cause.RETURNED]
-        if not plain:
-            return todo
-        ids, tokens = await self._db.write(lambda connection: _finish_returned(connection, worker_id, plain))
-        if len(ids) == len(plain):
-            verdicts |= dict.fromkeys([index for index, _ in plain], Verdict.ACCEPTED)
-        else:
-            stored = set(zip(ids, tokens, strict=True))
-            verdicts |= {index: Verdict.ACCEPTED for index, outcome in plain if _key(outcome) in stored}
+        """Store results, most of them in one statement, and return what needs a closer look."""
+        returned = [(index, outcome) for index, outcome in todo if outcome.cause is Cause.RETURNED]
+        involved = [item for item in returned if _key(item[1]) in self._involved] if self._involved else []
+        self._involved.difference_update(_key(outcome) for _, outcome in involved)
+        known = {index for index, _ in involved}
+        plain = [item for item in returned if item[0] not in known]
+        if plain:
+            stored = await self._db.write(lambda connection: _finish_returned(connection, worker_id, plain))
+            _accept(plain, stored, verdicts)
+            involved += [item for item in plain if item[0] not in verdicts]
+        if involved:
+            stored, released = await self._db.transaction(
+                lambda connection: _finish_involved(connection, worker_id, involved)
+            )
+            _accept(involved, stored, verdicts)
+            if released:
+                self._hints.send()
         return [(index, outcome) for index, outcome in todo if index not in verdicts]
 
     async def _settle_rest(
@@ -92,6 +103,7 @@ class Settling(Part):
             async def end(connection: Connection, rest: list[tuple[int, Outcome]] = rest) -> list[LockedRun]:
                 return await _end_reported(connection, worker_id, [outcome for _, outcome in rest])
 
+            await self._make_retry_lanes([outcome.job_id for _, outcome in rest if outcome.cause in RETRIED])
             runs = await self._db.transaction(end)
             ended = {(run.job_id, run.token) for run in runs}
             self._tell_of_ended([outcome for _, outcome in rest if _key(outcome) in ended])
@@ -102,6 +114,18 @@ class Settling(Part):
         if rest:
             found = await self._db.read(lambda connection: _find(connection, worker_id, [o for _, o in rest]))
             verdicts.update({index: recognise(outcome.cause, found[_key(outcome)]) for index, outcome in rest})
+
+    async def _make_retry_lanes(self, failed: list[UUID]) -> None:
+        """Add lanes for retries where these jobs are the first to fail.
+
+        Before their rows are locked: a submit adds lanes first and then locks jobs.
+        """
+        if not failed:
+            return
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["lanes_without_retries"], failed))
+        keys = [LaneKey._make((*row, True)) for row in rows]
+        if keys:
+            await self._db.transaction(lambda connection: self._lanes.ids(connection, keys))
 
     def _tell_of_ended(self, outcomes: list[Outcome]) -> None:
         """Give a hint if what ended may have made something due: itself, a child, or who waited for its limit keys."""
@@ -133,18 +157,47 @@ def _key(outcome: Outcome) -> RunKey:
     return outcome.job_id, outcome.token
 
 
-async def _finish_returned(
-    connection: Connection, worker_id: UUID, plain: list[tuple[int, Outcome]]
-) -> tuple[list[UUID], list[int]]:
-    outcomes = [outcome for _, outcome in plain]
+Stored = tuple[list[UUID], list[int]]
+"""The jobs and tokens of runs whose results were stored."""
+
+
+def _accept(asked: list[tuple[int, Outcome]], stored: Stored, verdicts: dict[int, Verdict]) -> None:
+    if len(stored[0]) == len(asked):
+        verdicts |= dict.fromkeys([index for index, _ in asked], Verdict.ACCEPTED)
+    elif stored[0]:
+        found = set(zip(*stored, strict=True))
+        verdicts |= {index: Verdict.ACCEPTED for index, outcome in asked if _key(outcome) in found}
+
+
+async def _finish_returned(connection: Connection, worker_id: UUID, plain: list[tuple[int, Outcome]]) -> Stored:
+    ids, tokens = await one(connection, SQL["finish_returned"], worker_id, *_result_columns(plain))
+    return ids or [], tokens or []
+
+
+async def _finish_involved(
+    connection: Connection, worker_id: UUID, returned: list[tuple[int, Outcome]]
+) -> tuple[Stored, bool]:
+    """Store results of runs that may have limit keys or children; tell whether others may go now."""
+    row = await one(connection, SQL["finish_involved"], worker_id, *_result_columns(returned))
+    ids, tokens, tenants, names, awaited = (column or [] for column in row)
+    held = Counter(zip(tenants, names, strict=True))
+    keys = Counter[tuple[int, str]]()
+    for (tenant, text), number in held.items():
+        keys.update({(tenant, key): number for key in text.split(KEY_MARK)} if text else {})
+    released = await free(connection, keys)
+    parents = [job_id for job_id, others_wait in zip(ids, awaited, strict=True) if others_wait]
+    await tell_children(connection, dict.fromkeys(parents, EndedParent(State.SUCCEEDED)))
+    return (ids, tokens), bool(released or parents)
+
+
+def _result_columns(returned: list[tuple[int, Outcome]]) -> tuple[list[Any] | None, ...]:
+    """Turn results into arrays; what none has is one NULL."""
+    outcomes = [outcome for _, outcome in returned]
     results = [outcome.result for outcome in outcomes]
     places = [outcome.result_location for outcome in outcomes]
     starts = [outcome.started_at for outcome in outcomes]
     usages = [usage_text(outcome.usage) for outcome in outcomes]
-    ids, tokens = await one(
-        connection,
-        SQL["finish_returned"],
-        worker_id,
+    return (
         [outcome.job_id for outcome in outcomes],
         [outcome.token for outcome in outcomes],
         results if any(results) else None,
@@ -152,7 +205,6 @@ async def _finish_returned(
         starts if any(starts) else None,
         usages if any(usages) else None,
     )
-    return ids or [], tokens or []
 
 
 async def _end_reported(connection: Connection, worker_id: UUID, outcomes: list[Outcome]) -> list[LockedRun]:

@@ -1,12 +1,14 @@
 """Steering single jobs: cancel and redrive."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from uuid import UUID
 
 from tidewheel.errors import NotFound
 from tidewheel.model.checks import check_text
 from tidewheel.model.ids import time_of
 from tidewheel.model.job import Job
+from tidewheel.model.outcome import NO_DELAY
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish, tell_children
@@ -38,10 +40,8 @@ class Steering(Part):
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
         ids = sorted(set(job_ids))
-        made = [time_of(job_id) for job_id in ids]
         await self._tell_children_of(ids)
-        rows = await self._db.write(lambda connection: connection.fetch(SQL["redrive"], ids, made, tenant))
-        sent = {row["id"] for row in rows}
+        sent = await self._db.write(lambda connection: send_round(connection, dict.fromkeys(ids, NO_DELAY), tenant))
         if sent:
             self._hints.send()
         return [job_id for job_id in dict.fromkeys(job_ids) if job_id in sent]
@@ -56,3 +56,10 @@ class Steering(Part):
 
         while await self._db.transaction(tell):
             pass
+
+
+async def send_round(connection: Connection, delays: Mapping[UUID, timedelta], tenant: str | None) -> set[UUID]:
+    """Send finished jobs round again, each after its delay, and return which went."""
+    made = [time_of(job_id) for job_id in delays]
+    rows = await connection.fetch(SQL["redrive"], list(delays), made, tenant, list(delays.values()))
+    return {row["id"] for row in rows}

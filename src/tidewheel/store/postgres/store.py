@@ -3,24 +3,50 @@
 from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
+from tidewheel.store.postgres.capping import Capping
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
+from tidewheel.store.postgres.dead_letters import DeadLetters
 from tidewheel.store.postgres.depending import Depending
-from tidewheel.store.postgres.flowing import Flowing
+from tidewheel.store.postgres.duties import Duties
+from tidewheel.store.postgres.explaining import Explaining
+from tidewheel.store.postgres.gating import Gating
 from tidewheel.store.postgres.keeping import Keeping
+from tidewheel.store.postgres.keys import Keys
+from tidewheel.store.postgres.limiting import Limiting
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
 from tidewheel.store.postgres.noting import Noting
+from tidewheel.store.postgres.occurring import Occurring
 from tidewheel.store.postgres.parts import LaneBook, id_maker
+from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
-from tidewheel.store.postgres.steering import Steering
+from tidewheel.store.postgres.sharing import Sharing
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
 
 class PostgresStore(
-    Submitting, Steering, Working, Settling, Listening, Noting, LogLines, Flowing, Searching, Depending, Keeping
+    Submitting,
+    DeadLetters,
+    Working,
+    Settling,
+    Listening,
+    Noting,
+    LogLines,
+    Gating,
+    Limiting,
+    Capping,
+    Sharing,
+    Scheduling,
+    Occurring,
+    Searching,
+    Keys,
+    Depending,
+    Explaining,
+    Duties,
+    Keeping,
 ):
     """See `store.base.Store`."""
 

@@ -2,26 +2,32 @@
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from tidewheel.errors import AlreadyActive, Invalid, KeyReused
+from tidewheel.model.cap import QueueCap
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_all
 from tidewheel.store.bell import SOON
 from tidewheel.store.joining import Inside
+from tidewheel.store.postgres.capping import check_room, enforce, lock_caps
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
-from tidewheel.store.postgres.parts import Part, id_maker
+from tidewheel.store.postgres.parts import LaneBook, Part, id_maker
 from tidewheel.store.postgres.relating import NewJob, relate, store
 
 T = TypeVar("T")
 Slot = tuple[int, str]
 """A tenant and a key of theirs."""
+Caps = list[tuple[QueueCap, int]]
+"""Caps, each with the number of its tenant."""
+_UNLESS_CAPPED: Final = False
+_IN_ANY_CASE: Final = True
 
 
 class Submitting(Part):
@@ -36,9 +42,10 @@ class Submitting(Part):
         lanes = [job.lane for job in jobs]
         check_ages(jobs, datetime.fromtimestamp(self._db.time(), UTC))
         if self._lanes.knows(lanes) and not any(map(_is_special, jobs)):
-            answers = await self._db.write(lambda connection: self._add_plain(connection, jobs))
-            self._tell_of_added(jobs)
-            return answers
+            plain = await self._db.write(lambda connection: self._add_plain(connection, jobs))
+            if plain is not None:
+                self._tell_of_added(jobs)
+                return plain
 
         async def add(connection: Connection) -> tuple[list[tuple[int, int]], list[Submitted]]:
             numbers = await self._lanes.ids(connection, lanes)
@@ -55,10 +62,13 @@ class Submitting(Part):
         if any(job.run_at <= soon if job.run_at else (job.delay or SOON) <= SOON for job in jobs):
             self._hints.send()
 
-    async def _add_plain(self, connection: Connection, jobs: list[Prepared]) -> list[Submitted]:
+    async def _add_plain(self, connection: Connection, jobs: list[Prepared]) -> list[Submitted] | None:
+        """Add jobs of which nothing must be looked up; None, and nothing happened, if a cap must be."""
         ids = [self._make_id() for _ in jobs]
         numbers = await self._lanes.ids(connection, [job.lane for job in jobs])
-        await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, ids))
+        status: Any = await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, ids), _UNLESS_CAPPED)
+        if status == "INSERT 0 0":
+            return None
         return [Submitted(job_id, created=True) for job_id in ids]
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
@@ -95,6 +105,9 @@ async def _add_keyed(
     tenants = [tenant for _, tenant in numbers]
     # Whoever sends the same request has the same unique key: behind the lock its idempotency key is seen, too.
     await _lock_unique_keys(connection, jobs, tenants)
+    # Caps before the jobs that are locked below: whoever drops some holds its cap already.
+    locks_jobs = any(job.after or job.unique_key for job in jobs)
+    caps = await lock_caps(connection, [lane for lane, _ in numbers]) if locks_jobs else []
     firsts, repeats = _by_key(jobs, tenants)
     answers = await _answer_by_key(connection, jobs, firsts)
     rest = [index for index in range(len(jobs)) if index not in answers and index not in repeats]
@@ -109,13 +122,40 @@ async def _add_keyed(
     relations = await relate(connection, new)
     waits = relations and relations.waits
     columns = _columns(chosen, [numbers[index] for index in added], [ids[index] for index in added], waits)
-    if added and len(await connection.fetch(SQL["add_jobs"], *columns)) != len(added):
-        raise Raced("a unique key was taken by a job that went round again")
+    new_in = Newcomers([((tenants[i], jobs[i].lane.queue), ids[i]) for i in added if i not in replaced])
+    if added:
+        caps = await _insert(connection, columns, new_in, caps)
     if relations is not None:
         await store(connection, relations)
     await finish(connection, WAITING, [Ending.waiting(ids[index], Cause.CANCELLED, "replaced") for index in replaced])
+    for cap, tenant in caps:
+        await enforce(connection, cap, tenant, new_in.of(cap, tenant))
     answers |= {index: Submitted(answers[first].job_id, created=False) for index, first in repeats.items()}
     return [answers[index] for index in range(len(jobs))]
+
+
+class Newcomers(NamedTuple):
+    """The jobs that a submit brings, with the number of their tenant and their queue."""
+
+    jobs: list[tuple[tuple[int, str], UUID]]
+
+    def of(self, cap: QueueCap, tenant: int) -> list[UUID]:
+        """Return those that a cap is about."""
+        return [job_id for place, job_id in self.jobs if place == (tenant, cap.queue)]
+
+
+async def _insert(connection: Connection, columns: list[list[Any] | None], new_in: Newcomers, locked: Caps) -> Caps:
+    """Insert jobs; if there are caps for their queues, under the locks of these, which are returned."""
+    caps = locked
+    added = [] if caps else await connection.fetch(SQL["add_jobs"], *columns, _UNLESS_CAPPED)
+    if not added:
+        caps = caps or await lock_caps(connection, columns[1] or [])
+        for cap, tenant in caps:
+            await check_room(connection, cap, tenant, len(new_in.of(cap, tenant)))
+        added = await connection.fetch(SQL["add_jobs"], *columns, _IN_ANY_CASE) if caps else []
+    if len(added) != len(columns[0] or ()):
+        raise Raced("a unique key was taken by a job that went round again")
+    return caps
 
 
 def _is_special(job: Prepared) -> bool:
@@ -220,3 +260,12 @@ def _columns(
         column if any(value is not None for value in column) else None for column in optional
     ]
     return [ids, lanes, tenants, [job.priority for job in jobs], [job.args for job in jobs], *sparse]
+
+
+async def add_own(connection: Connection, lanes: LaneBook, jobs: Sequence[Prepared]) -> None:
+    """Add jobs that the store itself makes: they have ids, and neither keys nor parents."""
+    if jobs:
+        numbers = await lanes.ids(connection, [job.lane for job in jobs])
+        await connection.execute(
+            SQL["add_jobs"], *_columns(jobs, numbers, [job.id for job in jobs if job.id]), _IN_ANY_CASE
+        )

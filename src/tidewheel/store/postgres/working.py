@@ -1,19 +1,17 @@
 """Workers: registering, beating, ending, and taking back what dead ones had."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.checks import check_name
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.outcome import MAX_LOSSES, Failure, LossRule, Outcome
 from tidewheel.model.resources import Offer
 from tidewheel.model.states import Cause
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.postgres.claiming import Claiming
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import COUNTED, end_runs, locked_run
@@ -30,7 +28,7 @@ class Working(Claiming):
         kinds = None if spec.kinds is None else list(spec.kinds)
         values = (self._make_id(), spec.name, list(spec.queues), kinds, offer, spec.ttl)
         row = await self._db.write(lambda connection: connection.fetchrow(SQL["register"], *values))
-        return _worker(row)
+        return worker_of(row)
 
     async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
         async def renew(connection: Connection) -> list[Beat]:
@@ -61,15 +59,7 @@ class Working(Claiming):
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["workers"], alive))
-        return [_worker(row) for row in rows]
-
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        check_name("name", name)
-        row = await self._db.write(lambda connection: connection.fetchrow(SQL["take_duty"], name, holder, ttl))
-        return None if row is None else Duty(row["name"], row["holder"], row["until"], row["epoch"])
-
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        await self._db.write(lambda connection: connection.execute(SQL["release_duty"], name, holder))
+        return [worker_of(row) for row in rows]
 
     async def _end(self, worker_id: UUID, beat: int | None, cause: Cause, rule: LossRule = COUNTED) -> Reaped | None:
         async def end(connection: Connection) -> Reaped | None:
@@ -80,7 +70,9 @@ class Working(Claiming):
             runs = [locked_run(row) for row in rows]
             ends = [(run, Outcome(run.job_id, run.token, cause, error=error)) for run in runs]
             ended = await end_runs(connection, worker_id, ends, rule)
-            return Reaped(ended[cause], ended[Cause.QUARANTINED], ended[Cause.STOPPED])
+            # Those that a gate had asked to stop are given back whatever the cause.
+            back = sum(ended[each] for each in {cause, Cause.RELEASED})
+            return Reaped(back, ended[Cause.QUARANTINED], ended[Cause.STOPPED])
 
         reaped = await self._db.transaction(end)
         self._forget(worker_id)
@@ -89,7 +81,8 @@ class Working(Claiming):
         return reaped
 
 
-def _worker(row: Any) -> Worker:
+def worker_of(row: Any) -> Worker:
+    """Build a worker from its row."""
     return Worker(
         id=row["id"],
         name=row["name"],

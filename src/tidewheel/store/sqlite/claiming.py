@@ -8,14 +8,16 @@ import msgspec
 
 from tidewheel.errors import LeaseLost
 from tidewheel.model.job import Claimed, Run
+from tidewheel.model.limit import look_time
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs, Resources, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import is_unfit
-from tidewheel.store.sqlite.lanes import Lanes
-from tidewheel.store.sqlite.limits import admit_candidates, turn_away
+from tidewheel.store.sqlite.lanes import NEVER, Lanes
+from tidewheel.store.sqlite.limits import admit_candidates, refill, turn_away
 from tidewheel.store.sqlite.planning import Pick, peek_rows, plan
 from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.slowing import count_passed, next_look, paces
 from tidewheel.store.sqlite.values import instant, json_text
 
 ROUNDS: Final = 8
@@ -41,6 +43,7 @@ class RunRow(msgspec.Struct, array_like=True, frozen=True):
     failures: int
     losses: int
     cancelling: int
+    limit_keys: tuple[str, ...] | None
 
 
 _runs: Final = msgspec.json.Decoder(list[RunRow]).decode
@@ -53,6 +56,8 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
     if not session.value("worker_is_alive", worker=worker, now=now):
         session.forget_turns(request.worker_id)
         raise LeaseLost(request.worker_id)
+    if session.lanes.refill_at <= now:
+        refill(session, now)
     places: list[int] = []
     for _ in range(ROUNDS):
         picks = plan(session, request, request.limit - len(places), now)
@@ -62,6 +67,8 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
             chosen = [place for place, _ in taken]
             session.run("take", worker=worker, now=now, places=json_text(chosen))
             places += chosen
+            if session.lanes.any_slow:
+                count_passed(session, [pair for _, pair in taken], now)
         request = _with_less_free(session.lanes, request, taken)
         if not refused:
             break
@@ -69,7 +76,7 @@ def claim(session: Session, request: ClaimRequest) -> Claimed:
         session.lanes.mistrust(pair for _, pair in picks)
     runs = runs_of(session.lanes, session.value("taken", places=json_text(places))) if places else []
     # Who got all that was asked for need not be told when to look again.
-    next_due = None if len(runs) >= request.limit else _next_due(session.lanes, request, now)
+    next_due = None if len(runs) >= request.limit else _next_due(session, request, now)
     return Claimed(runs, next_due, instant(now))
 
 
@@ -121,6 +128,7 @@ def runs_of(lanes: Lanes, text: str) -> list[Run]:
                 row.losses,
                 row.cancelling == 1,
                 lane.needs or NO_NEEDS,
+                row.limit_keys or (),
             )
         )
     return runs
@@ -143,7 +151,20 @@ def _with_less_free(lanes: Lanes, request: ClaimRequest, taken: list[Pick]) -> C
     return msgspec.structs.replace(request, free=free)
 
 
-def _next_due(lanes: Lanes, request: ClaimRequest, now: int) -> datetime | None:
-    """Return when the next job of these lanes becomes due; now, if the look ended before all that is due was seen."""
-    firsts = [lanes.first[level][pair][0] for level in request.priorities for pair in lanes.waiting_for(request, level)]
+def _next_due(session: Session, request: ClaimRequest, now: int) -> datetime | None:
+    """Return when the next job of these lanes becomes due, or a token comes that someone waits for.
+
+    It is now, if the look ended before all that is due was seen. What lies behind a slow gate is not due before that
+    lets it through.
+    """
+    lanes = session.lanes
+    known = paces(session) if lanes.any_slow else {}
+    firsts = []
+    for level in request.priorities:
+        for pair in lanes.waiting_for(request, level):
+            first = lanes.first[level][pair][0]
+            slowed_by = lanes.by_id[pair >> 2].slowed_by
+            firsts.append(max(first, next_look(known, slowed_by, now)) if slowed_by else first)
+    if lanes.refill_at != NEVER:
+        firsts.append(look_time(lanes.refill_at))
     return instant(max(min(firsts), now)) if firsts else None

@@ -31,6 +31,11 @@ def relatives(
     get(connection, job_id, bounds["tenant"])
     after: UUID = bounds["after"] or NOBODY
     ids = decode_ids(value(connection, page, {"job": job_id.bytes, "after": after.bytes, "limit": bounds["limit"]}))
+    return relatives_named(connection, ids)
+
+
+def relatives_named(connection: apsw.Connection, ids: Sequence[UUID]) -> list[Relative]:
+    """Return jobs as others' relatives."""
     kinds = {row[0]: row[3] for row in rows(connection, "lanes", {})}
     found = {
         id_of(job): (kinds[lane], State(state))

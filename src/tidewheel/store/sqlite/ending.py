@@ -8,9 +8,11 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
+from tidewheel.model.fingerprint import fingerprint_of
 from tidewheel.model.outcome import (
     ATTEMPTS,
     LOSSES,
+    RETRIED,
     Failure,
     LossRule,
     Outcome,
@@ -21,7 +23,7 @@ from tidewheel.model.outcome import (
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.records import failure_text, usage_text
 from tidewheel.store.sqlite.lanes import pair_of
-from tidewheel.store.sqlite.limits import Key, count_running, let_go
+from tidewheel.store.sqlite.limits import Key, free, let_go
 from tidewheel.store.sqlite.releasing import EndedParent, Skip, Waiting, note, tell
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text, micros, some, span
@@ -43,6 +45,7 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
     limit_keys: tuple[str, ...] | None
     awaited: UUID | None
     """The id of its job, if others wait for it."""
+    held: int = 0
 
 
 class Ended(NamedTuple):
@@ -80,8 +83,9 @@ def end_runs(
 
 def bury(session: Session, run: Held, why: str, now: int) -> None:
     """End a run whose outcome cannot be stored."""
-    error = failure_text(unstorable(why))
-    row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, None, None, error, None)
+    error = unstorable(why)
+    told = (None, None, failure_text(error), None, None, fingerprint_of(error))
+    row = (run.place, run.token, State.RUNNING, State.DEAD, Cause.UNSTORABLE, *told)
     _move_to_history(session, "finish", [row], Counter({(run.lane, State.DEAD): 1}), now)
     free_keys(session, [run], now)
     tell_children(session, _parents({run.awaited: EndedParent(State.DEAD)}), now)
@@ -89,7 +93,13 @@ def bury(session: Session, run: Held, why: str, now: int) -> None:
 
 def end_waiting(session: Session, jobs: Sequence[Waiting], cause: Cause, reason: str, now: int) -> int:
     """End jobs that nobody runs, and return how many."""
-    _end_waiting(session, [(job, reason) for job in jobs], cause, now)
+    return end_waiting_for(session, [(job, reason) for job in jobs], cause, now)
+
+
+def end_waiting_for(session: Session, ends: Sequence[tuple[Waiting, str]], cause: Cause, now: int) -> int:
+    """End jobs that nobody runs, each for a reason of its own, and return how many."""
+    _end_waiting(session, ends, cause, now)
+    jobs = [job for job, _ in ends]
     session.lanes.mistrust(pair_of(job.lane, job.priority) for job in jobs if job.state is State.QUEUED)
     let_go(session, _keys(session, jobs).keys(), now)
     tell_children(session, _parents({job.awaited: EndedParent(move(job.state, cause)) for job in jobs}), now)
@@ -136,14 +146,13 @@ def free_keys(session: Session, runs: Iterable[Held], now: int) -> None:
     """Give back what ended runs held under limits, and let as many waiters go as there is room for."""
     held = _keys(session, runs)
     if held:
-        count_running(session, {key: -n for key, n in held.items()})
-        let_go(session, held.keys(), now)
+        free(session, held, now)
 
 
 def _judge(run: Held, cause: Cause, rule: LossRule) -> Cause:
     if cause is Cause.RETURNED:
         return cause  # the common case, whatever else is so
-    return judge(cause, cancelling=bool(run.cancelling), losses=run.losses, rule=rule)
+    return judge(cause, cancelling=bool(run.cancelling), losses=run.losses, rule=rule, held=bool(run.held))
 
 
 def _finish_returned(session: Session, ends: list[Ended], now: int) -> None:
@@ -168,9 +177,10 @@ def _finish(session: Session, ends: list[Ended], now: int) -> None:
     for run, outcome, cause in ends:
         state = move(State.RUNNING, cause)
         counts[run.lane, state] += 1
-        error = failure_text(error_of(cause, outcome.error, run.cancel_reason))
-        told = (outcome.result, outcome.result_location, error, some(micros, outcome.started_at))
-        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage)))
+        error = error_of(cause, outcome.error, run.cancel_reason)
+        told = (outcome.result, outcome.result_location, failure_text(error), some(micros, outcome.started_at))
+        mark = fingerprint_of(error) if state is State.DEAD else None
+        rows.append((run.place, run.token, State.RUNNING, state, cause, *told, usage_text(outcome.usage), mark))
     _move_to_history(session, "finish", rows, counts, now)
 
 
@@ -202,6 +212,7 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
     ]
     if attempts:
         session.run("add_attempts", attempts=json_text(attempts), now=now)
+    lanes = [_lane_after(session, run, cause) for run, _, cause in ends]
     back = [
         (
             run.place,
@@ -210,12 +221,18 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
             int(cause is Cause.FAILED),
             int(rule.counted and cause in LOSSES),
             some(micros, outcome.started_at),
+            lane,
         )
-        for run, outcome, cause in ends
+        for (run, outcome, cause), lane in zip(ends, lanes, strict=True)
     ]
     session.run("give_back", back=json_text(back), now=now)
-    for run, outcome, _ in ends:
-        session.lanes.mark(pair_of(run.lane, run.priority), now + max(0, span(outcome.delay)))
+    for (run, outcome, _), lane in zip(ends, lanes, strict=True):
+        session.lanes.mark(pair_of(lane, run.priority), now + max(0, span(outcome.delay)))
+
+
+def _lane_after(session: Session, run: Held, cause: Cause) -> int:
+    """Return the lane in which a job waits for its next run; those that failed wait in the lane of retries."""
+    return session.lanes.like(session.connection, run.lane, retried=True) if cause in RETRIED else run.lane
 
 
 def _keys(session: Session, jobs: Iterable[Held | Waiting]) -> Counter[Key]:

@@ -10,7 +10,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.submission import prepare_all
 from tidewheel.store.joining import Inside
-from tidewheel.store.sqlite import submitting
+from tidewheel.store.sqlite import capping
 from tidewheel.store.sqlite.migrate import MIGRATIONS
 from tidewheel.store.sqlite.session import Session
 
@@ -95,7 +95,7 @@ class _Inside:
             connection.authorizer = None
 
     def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
-        return submitting.submit(self._session, prepare_all(specs, max_args_bytes=self._max_args_bytes))
+        return capping.submit_capped(self._session, prepare_all(specs, max_args_bytes=self._max_args_bytes))
 
     def _authorise(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
         if action in _NEVER:

@@ -1,23 +1,21 @@
 """Upkeep: expiry, dropping, the census and retention."""
 
-from collections import Counter
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
 import apsw
 import msgspec
 
-from tidewheel.model.states import Cause, State
+from tidewheel.model.gate import why_dropped
+from tidewheel.model.states import Cause
 from tidewheel.store.sqlite.connection import rows
-from tidewheel.store.sqlite.ending import end_waiting
+from tidewheel.store.sqlite.ending import end_waiting, end_waiting_for
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import json_text, span
 
 _DAY: Final = span(timedelta(days=1))
 _waiting: Final = msgspec.json.Decoder(list[Waiting]).decode
-_places: Final = msgspec.json.Decoder(list[int]).decode
 
 
 def expire(session: Session, limit: int) -> int:
@@ -30,7 +28,12 @@ def expire(session: Session, limit: int) -> int:
 def drop_gated(session: Session, limit: int) -> int:
     """See `store.base.UpkeepStore.drop_gated`."""
     jobs = _waiting(session.value("behind_drop_gates", limit=limit))
-    return end_waiting(session, jobs, Cause.DROPPED, "dropped by a gate", session.now)
+    reasons = {}
+    for number in {job.lane for job in jobs}:
+        lane = session.lanes.by_id[number]
+        names = {"kind": lane.kind, "queue": lane.queue, "tenant": lane.tenant_name}
+        reasons[number] = why_dropped(session.lanes.gates, **names)
+    return end_waiting_for(session, [(job, reasons[job.lane]) for job in jobs], Cause.DROPPED, session.now)
 
 
 def count_active(connection: apsw.Connection) -> str:
@@ -43,18 +46,16 @@ def keep_census(session: Session, counts: str, taken_at: int) -> None:
     session.run("clear_census")
     session.run("add_census", counts=counts)
     session.run("date_census", at=taken_at)
+    session.run("note_finish_rates", at=taken_at)
 
 
-def retire(session: Session, keep: Mapping[State, timedelta], limit: int) -> int:
-    """See `store.base.UpkeepStore.retire`."""
+def forget_others(session: Session, limit: int) -> None:
+    """Remove idempotency keys, workers and nodes that are too old."""
     now = session.now
-    gone = 0
-    for state, age in keep.items():
-        gone += _retire_state(session, state, now - span(age), limit - gone)
     session.run("put_off_keys", now=now, day=_DAY, limit=limit)
     session.run("forget_keys", now=now, day=_DAY, limit=limit)
     session.run("forget_workers", now=now, day=_DAY)
-    return gone
+    session.run("forget_nodes", now=now, day=_DAY)
 
 
 def retire_notes(session: Session, limit: int) -> int:
@@ -65,15 +66,3 @@ def retire_notes(session: Session, limit: int) -> int:
 def retire_logs(session: Session, age: timedelta, limit: int) -> int:
     """Remove lines that were stored so long ago; return how many."""
     return len(session.rows("retire_logs", until=session.now - span(age), limit=limit))
-
-
-def _retire_state(session: Session, state: State, until: int, limit: int) -> int:
-    places = session.value("too_old", state=state.value, until=until, limit=max(0, limit))
-    number = len(_places(places))
-    if number:
-        lanes = Counter({lane: -n for lane, n in session.rows("lanes_of_finished", places=places)})
-        session.run("remove_attempts", places=places)
-        session.run("remove_edges", places=places)
-        session.run("remove_finished", places=places)
-        session.run("count_finished", counts=json_text([(lane, state, n) for lane, n in lanes.items()]))
-    return number

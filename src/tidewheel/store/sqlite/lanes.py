@@ -11,14 +11,15 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from tidewheel.model.gate import OPEN, Gate, GateMode, flag_of
+from tidewheel.model.cap import QueueCap
+from tidewheel.model.gate import Gate, GateMode, flag_of
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import needs_text, parse_needs_text
 from tidewheel.model.submission import LaneKey
 from tidewheel.store.base import ClaimRequest
-from tidewheel.store.lanes import Lane, can_run
+from tidewheel.store.lanes import Lane, can_run, gating_of
 from tidewheel.store.sqlite.connection import SQL, rows, value
-from tidewheel.store.sqlite.values import id_of, instant
+from tidewheel.store.sqlite.values import id_of, instant, some
 
 First = tuple[int, int]
 """The `run_at` of the first queued job of a pair, and what tells it from others of the same instant."""
@@ -48,12 +49,21 @@ class Lanes:
     def __init__(self) -> None:
         self.by_id: dict[int, Lane] = {}
         self.gates: list[Gate] = []
+        self.any_slow = False
+        """Whether some lane lies behind a slow gate."""
         self.first: list[dict[int, First]] = []
         """For each priority: pair → its first queued job. Pairs without queued jobs may be missing."""
         self.soonest = NEVER
         """The earliest `run_at` of what was marked since someone looked."""
+        self.rules: set[str] = set()
+        """The names of the rules for limit keys."""
+        self.caps: dict[tuple[str, str], QueueCap] = {}
+        """The caps, by tenant and queue."""
+        self.refill_at = NEVER
+        """When tokens come for someone who waits for them, or before that."""
         self._added = count(_LATER)
         self._ids: dict[LaneKey, int] = {}
+        self._keys: dict[int, LaneKey] = {}
         self._tenants: dict[str, tuple[int, float]] = {}
         self._served: dict[object, dict[int, Lane]] = {}
         self._version = -1
@@ -72,7 +82,8 @@ class Lanes:
         """Read again what may have changed."""
         if self._current:
             return
-        ((_, version, _),) = rows(connection, "meta", {})
+        ((_, version, _, look_at),) = rows(connection, "meta", {})
+        self.look_again_at(look_at)
         if version != self._version:
             self._version = version
             self.read(connection)
@@ -89,6 +100,16 @@ class Lanes:
         if first is None or first[0] > run_at:
             level[pair] = (run_at, next(self._added))
 
+    def look_at(self, instant: int) -> None:
+        """Note that someone waits for a token that comes then."""
+        if instant < self.refill_at:
+            self.refill_at = instant
+            self.soonest = min(self.soonest, instant)
+
+    def look_again_at(self, instant: int | None) -> None:
+        """Note when the next token comes for which someone waits; None if nobody does."""
+        self.refill_at = NEVER if instant is None else instant
+
     def mistrust(self, pairs: Iterable[int]) -> None:
         """Note that the first jobs of pairs may be others now."""
         for pair in pairs:
@@ -97,7 +118,7 @@ class Lanes:
     def waiting_for(self, request: ClaimRequest, priority: Priority) -> list[int]:
         """Return the pairs of a priority with queued jobs, due or not, that a worker may and can run now."""
         needs = None if request.needs is None else needs_text(request.needs)
-        key = (request.queues, request.kinds, needs, *sorted(request.labels.items()))
+        key = (request.queues, request.kinds, needs, request.tenant, *sorted(request.labels.items()))
         served = self._served.get(key)
         if served is None:
             if len(self._served) >= _MOST_REMEMBERED:
@@ -128,6 +149,10 @@ class Lanes:
         number = self._ids.get(key)
         return self._add(connection, key) if number is None else self.by_id[number]
 
+    def like(self, connection: apsw.Connection, lane: int, *, retried: bool) -> int:
+        """Return the lane for retries, or for first attempts, that is like another in all else."""
+        return self.intern(connection, self._keys[lane]._replace(retried=retried)).id
+
     def changed(self, connection: apsw.Connection) -> None:
         """Tell the other processes that tenants, lanes or gates have changed."""
         connection.execute(SQL["lanes_changed"])
@@ -139,9 +164,12 @@ class Lanes:
         names = {number: name for number, name, _ in tenants}
         self._tenants = {name: (number, weight) for number, name, weight in tenants}
         self.gates = [gate_of(row) for row in rows(connection, "gates", {})]
-        self.by_id, self._ids = {}, {}
-        for number, tenant, queue, kind, needs, keyed, gate in rows(connection, "lanes", {}):
-            self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed)), gate)
+        caps = (QueueCap(*row) for row in rows(connection, "caps", {"tenant": None}))
+        self.caps = {(cap.tenant, cap.queue): cap for cap in caps}
+        self.rules = {row[0] for row in rows(connection, "limit_rules", {})}
+        self.by_id, self._ids, self._keys, self.any_slow = {}, {}, {}, False
+        for number, tenant, queue, kind, needs, keyed, retried, gate in rows(connection, "lanes", {}):
+            self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed), bool(retried)), gate)
         self._served.clear()
 
     def _add(self, connection: apsw.Connection, key: LaneKey) -> Lane:
@@ -155,15 +183,18 @@ class Lanes:
     def _keep(self, number: int, key: LaneKey, gate: str) -> Lane:
         tenant, weight = self._tenants[key.tenant]
         needs = parse_needs_text(key.needs) if key.needs else None
-        lane = Lane(number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, gate == OPEN)
+        gating = gating_of(gate, self.gates, kind=key.kind, queue=key.queue, tenant=key.tenant)
+        lane = Lane(number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, *gating, key.retried)
+        self.any_slow = self.any_slow or bool(lane.slowed_by)
         self.by_id[number] = lane
         self._ids[key] = number
+        self._keys[number] = key
         return lane
 
 
 def gate_of(row: Any) -> Gate:
     """Build a gate from its row."""
-    number, mode, kind, queue, tenant, reason, author, created_at = row
+    number, mode, kind, queue, tenant, reason, author, created_at, rate, ready_at, expires_at, stop_running = row
     return Gate(
         id=id_of(number),
         mode=GateMode(mode),
@@ -173,4 +204,8 @@ def gate_of(row: Any) -> Gate:
         reason=reason,
         author=author,
         created_at=instant(created_at),
+        rate=rate,
+        ready_at=None if rate is None else instant(ready_at),
+        expires_at=some(instant, expires_at),
+        stop_running=bool(stop_running),
     )

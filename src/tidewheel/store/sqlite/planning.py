@@ -9,7 +9,8 @@ is still the one that a look at all of them would give:
 - When the pairs of the higher priorities are enough to fill the claim, those of lower ones can only come in by age.
 - A pair that gives all that was seen of it is looked at more deeply.
 
-Lanes with needs may turn out not to fit, and of some pairs the first job is not known: these are always looked at.
+Lanes with needs may turn out not to fit, those behind slow gates not to be let through, and of some pairs the first job
+is not known: these are always looked at.
 """
 
 from heapq import nsmallest
@@ -22,6 +23,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.sqlite.lanes import UNKNOWN, is_new
 from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.slowing import rooms
 from tidewheel.store.sqlite.values import json_text, span
 
 Rows = list[tuple[int, int]]
@@ -80,6 +82,7 @@ class _Plan:
         self.heads: dict[int, Head] = {}
         self.left_out: dict[int, list[int]] = {}
         """Edge → the younger pairs of its group."""
+        self.rooms = rooms(session, now) if session.lanes.any_slow else {}
 
     def choose(self) -> list[int]:
         """Return the pairs to look at first."""
@@ -94,8 +97,9 @@ class _Plan:
             width = min(self.room, self.room // max(1, len(groups)) + 2)
             for group in groups:
                 oldest = self._oldest(group, width)
-                certain += len(oldest)
                 chosen += oldest
+                if not self.session.lanes.by_id[group[0] >> 2].retried:  # retries may have to wait for lower ones
+                    certain += len(oldest)
         return chosen
 
     def _aged(self, priority: Priority) -> list[int]:
@@ -108,19 +112,24 @@ class _Plan:
         return nsmallest(self.room, aged, first.__getitem__)
 
     def _due_groups(self, priority: Priority) -> tuple[list[list[int]], list[int]]:
-        """Return the due pairs of a priority by tenant, and apart those that must be looked at anyway."""
-        groups: dict[int, list[int]] = {}
+        """Return the due pairs of a priority by tenant, and apart those that must be looked at anyway.
+
+        Retries are apart for each queue: some may have to wait that are older than others that need not.
+        """
+        groups: dict[object, list[int]] = {}
         anyway = []
         first, now, lanes = self.first[priority], self.now, self.session.lanes.by_id
         for pair in self.session.lanes.waiting_for(self.request, priority):
             if first[pair][0] <= now:
                 lane = lanes[pair >> 2]
-                if lane.needs is not None or first[pair] is UNKNOWN:
+                if lane.needs is not None or lane.slowed_by or first[pair] is UNKNOWN:
                     anyway.append(pair)
-                elif lane.tenant in groups:
-                    groups[lane.tenant].append(pair)
+                    continue
+                group = (lane.tenant, lane.queue) if lane.retried else lane.tenant
+                if group in groups:
+                    groups[group].append(pair)
                 else:
-                    groups[lane.tenant] = [pair]
+                    groups[group] = [pair]
         return list(groups.values()), anyway
 
     def _oldest(self, group: list[int], width: int) -> list[int]:
@@ -149,13 +158,15 @@ class _Plan:
                 # Places rise as ids do, and serve as well for telling who came first.
                 ids = cast("list[bytes]", [place for _, place in rows])
                 more = len(due) == depth
-                self.heads[pair] = Head(lane.id, pair & 3, lane.tenant, due, more, lane.weight, lane.needs, ids)
+                told = (lane.weight, lane.needs, ids, lane.queue, lane.retried, lane.slowed_by)
+                self.heads[pair] = Head(lane.id, pair & 3, lane.tenant, due, more, *told)
 
     def share(self) -> Shares:
         """Share the claim out among what was seen."""
         turns = self.session.turns.get((self.request.worker_id, self.request.at_least), _FRESH)
         heads = list(self.heads.values())
-        return share_out(heads, self.room, now=self.now / _SECOND, turns=turns, free=self.request.free)
+        free = self.request.free
+        return share_out(heads, self.room, now=self.now / _SECOND, turns=turns, free=free, rooms=self.rooms)
 
     def look_further(self, shares: Shares, depth: int) -> bool:
         """Look at what the shares show to matter too; tell whether there was such."""

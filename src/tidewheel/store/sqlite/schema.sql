@@ -11,7 +11,9 @@ CREATE TABLE meta (
 CREATE TABLE tenant (
     id     INTEGER PRIMARY KEY,
     name   TEXT NOT NULL UNIQUE,
-    weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0)
+    weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0),
+    max_queued  INTEGER CHECK (max_queued >= 0),
+    max_payload INTEGER CHECK (max_payload > 0)
 ) STRICT;
 
 CREATE TABLE lane (
@@ -21,8 +23,10 @@ CREATE TABLE lane (
     kind   TEXT NOT NULL,
     needs  TEXT NOT NULL,
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
-    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
+    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 ) STRICT;
 
 CREATE TABLE job (
@@ -40,6 +44,8 @@ CREATE TABLE job (
     worker          BLOB,
     cancel_at       INTEGER,
     cancel_reason   TEXT,
+    -- Asked to stop because of a gate that holds: to be given back, and not cancelled.
+    held            INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)),
     waits_for       TEXT CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
     limit_keys      TEXT,
     unique_key      TEXT,
@@ -72,6 +78,8 @@ CREATE INDEX job_tenant ON job (tenant, id);
 CREATE INDEX job_start_by ON job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 
 CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+
+CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
 CREATE TABLE job_history (
     id              BLOB NOT NULL PRIMARY KEY,
@@ -109,7 +117,11 @@ CREATE TABLE job_history (
     result          TEXT CHECK (json_valid(result)),
     result_location TEXT,
     error           TEXT,
-    usage           TEXT
+    usage           TEXT,
+    -- When all that the job was about was removed; only the fact that there was such a job is left.
+    erased_at       INTEGER,
+    -- Of the error, for the dead.
+    fingerprint     TEXT
 ) STRICT;
 
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
@@ -117,6 +129,8 @@ CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
 
 CREATE INDEX job_history_failed ON job_history (state, id) WHERE state <> 'succeeded';
+
+CREATE INDEX job_history_dead ON job_history (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 CREATE TABLE dependency (
     child  BLOB NOT NULL,
@@ -184,6 +198,13 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE finish_rate (
+    lane       INTEGER NOT NULL PRIMARY KEY,
+    finished   INTEGER NOT NULL,
+    taken_at   INTEGER NOT NULL,
+    per_second REAL
+) STRICT;
+
 CREATE TABLE worker (
     id            BLOB NOT NULL PRIMARY KEY,
     name          TEXT NOT NULL,
@@ -199,32 +220,108 @@ CREATE TABLE worker (
     ended_at      INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE keeper (
+    id     BLOB NOT NULL PRIMARY KEY,
+    duties TEXT NOT NULL,
+    until  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE duty (
     name   TEXT NOT NULL PRIMARY KEY,
-    holder BLOB NOT NULL,
-    until  INTEGER NOT NULL,
+    holder BLOB,
     epoch  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE gate (
     id         BLOB NOT NULL PRIMARY KEY,
-    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop')),
+    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop', 'slow')),
     kind       TEXT,
     queue      TEXT,
     tenant     TEXT,
     reason     TEXT NOT NULL,
     author     TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    -- Of a slow one: jobs a second over the whole cluster, and from when on the next one may start.
+    rate       REAL CHECK (rate > 0 AND (rate IS NOT NULL) = (mode = 'slow')),
+    ready_at   INTEGER NOT NULL,
+    expires_at INTEGER,
+    stop_running INTEGER NOT NULL CHECK (stop_running IN (0, 1)),
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE limit_key (
-    tenant  INTEGER NOT NULL REFERENCES tenant,
-    key     TEXT NOT NULL,
-    most    INTEGER NOT NULL CHECK (most > 0),
-    running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
-    PRIMARY KEY (tenant, key)
+CREATE TABLE queue_cap (
+    tenant   INTEGER NOT NULL REFERENCES tenant,
+    queue    TEXT NOT NULL,
+    most     INTEGER NOT NULL CHECK (most > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE limit_rule (
+    name    TEXT NOT NULL PRIMARY KEY,
+    most    INTEGER CHECK (most > 0),
+    starts  INTEGER CHECK (starts > 0),
+    seconds INTEGER CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst   INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- Set by an operator: what tasks declare does not change it.
+    by_hand INTEGER NOT NULL CHECK (by_hand IN (0, 1)),
+    CHECK (coalesce(most, starts) IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE limit_key (
+    tenant    INTEGER NOT NULL REFERENCES tenant,
+    key       TEXT NOT NULL,
+    rule      TEXT,
+    most      INTEGER CHECK (most > 0),
+    running   INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
+    starts    INTEGER CHECK (starts > 0),
+    seconds   INTEGER CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst     INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- How full the bucket was at `filled_at`; NULL for a new one, which is full.
+    tokens    REAL,
+    filled_at INTEGER,
+    -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
+    look_at   INTEGER,
+    PRIMARY KEY (tenant, key),
+    CHECK (coalesce(most, starts) IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX limit_key_look ON limit_key (look_at) WHERE look_at IS NOT NULL;
+
+CREATE TABLE schedule (
+    id           BLOB NOT NULL PRIMARY KEY,
+    tenant       INTEGER NOT NULL REFERENCES tenant,
+    name         TEXT NOT NULL,
+    shard        INTEGER NOT NULL,
+    definition   TEXT NOT NULL,
+    paused       INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+    version      INTEGER NOT NULL DEFAULT 1,
+    fired        INTEGER NOT NULL DEFAULT 0,
+    next_fire_at INTEGER CHECK (next_fire_at IS NULL OR NOT paused),
+    declared_by  TEXT,
+    orphaned_at  INTEGER,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+CREATE TABLE occurrence (
+    schedule_id BLOB NOT NULL,
+    fire_at     INTEGER NOT NULL,
+    source      TEXT NOT NULL CHECK (source IN ('planned', 'manual', 'backfill')),
+    outcome     TEXT NOT NULL CHECK (outcome IN ('made', 'missed', 'skipped')),
+    reason      TEXT NOT NULL DEFAULT '',
+    job_id      BLOB CHECK (outcome <> 'made' OR job_id IS NOT NULL),
+    undecided   INTEGER CHECK (undecided IS NULL OR outcome = 'made'),
+    recorded_at INTEGER NOT NULL,
+    PRIMARY KEY (schedule_id, fire_at)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX occurrence_undecided ON occurrence (undecided, fire_at) WHERE undecided IS NOT NULL;
+
+CREATE INDEX occurrence_age ON occurrence (recorded_at);
 
 CREATE TABLE idempotency (
     tenant      INTEGER NOT NULL,
@@ -237,16 +334,46 @@ CREATE TABLE idempotency (
 
 CREATE INDEX idempotency_check ON idempotency (check_at);
 
+CREATE TABLE api_key (
+    id           BLOB NOT NULL PRIMARY KEY,
+    prefix       TEXT NOT NULL UNIQUE,
+    digest       BLOB NOT NULL,
+    tenant       TEXT,
+    role         TEXT NOT NULL CHECK (role IN ('admin', 'operator', 'submitter', 'viewer', 'worker')),
+    name         TEXT NOT NULL,
+    created_at   INTEGER NOT NULL,
+    created_by   TEXT NOT NULL,
+    expires_at   INTEGER,
+    last_used_at INTEGER,
+    revoked_at   INTEGER,
+    rate         REAL,
+    burst        INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE audit (
+    id      BLOB NOT NULL PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    actor   TEXT NOT NULL,
+    role    TEXT NOT NULL,
+    key_id  BLOB,
+    tenant  TEXT,
+    action  TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail  TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX audit_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
+
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
-       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
-       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
+       CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL AS finished_at, NULL AS result,
        NULL AS result_location, NULL AS error, NULL AS usage, job.waits, job.on_parent_failure,
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.tenant AS tenant_id
+       NULL AS erased_at, job.tenant AS tenant_id
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -260,7 +387,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.tenant AS tenant_id
+       job.erased_at, job.tenant AS tenant_id
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;

@@ -13,8 +13,9 @@ from tidewheel.model.ids import make_id
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import Count, Counts, JobFilter, Page
-from tidewheel.store.records import attempt_of, job_of, with_notes
+from tidewheel.store.records import are_gated, attempt_of, job_of, with_gates, with_notes
 from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.sqlite.lanes import gate_of
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
 
 SCAN: Final = 5_000
@@ -31,7 +32,7 @@ def get(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> Job:
     found = rows(connection, "get", {"id": job_id.bytes, "tenant": tenant})
     if not found:
         raise NotFound("job", job_id)
-    return _with_notes(connection, [_job(found[0])])[0]
+    return _completed(connection, [_job(found[0])])[0]
 
 
 def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> list[Attempt]:
@@ -59,7 +60,7 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
     of_tenant = "" if where.tenant is None else "_of_tenant"
     edge = value(connection, f"edge{of_tenant}", values)
     values["floor"] = max(values["floor"], edge or _FIRST)
-    jobs = _with_notes(connection, [_job(row) for row in rows(connection, f"find{of_tenant}", values)])
+    jobs = _completed(connection, [_job(row) for row in rows(connection, f"find{of_tenant}", values)])
     if len(jobs) == limit:
         return Page(jobs, jobs[-1].id)
     return Page(jobs, some(DIALECT.uuid, edge))
@@ -67,7 +68,7 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
 
 def counts(connection: apsw.Connection, tenant: str | None) -> Counts:
     """See `store.base.SearchStore.counts`."""
-    ((_, _, census_at),) = rows(connection, "meta", {})
+    ((_, _, census_at, _),) = rows(connection, "meta", {})
     found = rows(connection, "counts", {"tenant": tenant})
     return Counts(instant(census_at), [_count(row) for row in found])
 
@@ -78,14 +79,16 @@ def _find_few(connection: apsw.Connection, states: frozenset[State], values: dic
     for state in states:
         found += rows(connection, "find_few", {**values, "state": state.value})
     found.sort(key=lambda row: bytes(row[0]), reverse=True)
-    jobs = _with_notes(connection, [_job(row) for row in found[: values["limit"]]])
+    jobs = _completed(connection, [_job(row) for row in found[: values["limit"]]])
     return Page(jobs, jobs[-1].id if len(jobs) == values["limit"] else None)
 
 
-def _with_notes(connection: apsw.Connection, jobs: list[Job]) -> list[Job]:
-    """Add what runs noted; a job that never ran has no notes."""
+def _completed(connection: apsw.Connection, jobs: list[Job]) -> list[Job]:
+    """Add what runs noted, and the gates that jobs lie behind; a job that never ran has no notes."""
     ran = [job.id for job in jobs if job.token]
-    return with_notes(jobs, rows(connection, "notes_of", {"jobs": json_text(ran)}), DIALECT) if ran else jobs
+    if ran:
+        jobs = with_notes(jobs, rows(connection, "notes_of", {"jobs": json_text(ran)}), DIALECT)
+    return with_gates(jobs, map(gate_of, rows(connection, "gates", {}))) if are_gated(jobs) else jobs
 
 
 def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:

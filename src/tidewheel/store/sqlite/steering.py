@@ -1,7 +1,8 @@
 """Steering single jobs: cancel and redrive."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import DIALECT, id_of, json_text
+from tidewheel.store.sqlite.values import DIALECT, id_of, json_text, span
 
 MAX_REASON: Final = 1000
 
@@ -45,28 +46,27 @@ def cancel(session: Session, job_id: UUID, tenant: str | None, reason: str) -> J
     return job_of(rows[0][:-1], DIALECT)
 
 
-def redrive(session: Session, job_ids: Sequence[UUID], tenant: str | None) -> list[UUID]:
-    """See `store.base.JobStore.redrive`."""
+def redrive(session: Session, delays: Mapping[UUID, timedelta], tenant: str | None) -> list[UUID]:
+    """Send finished jobs round again, each after its delay; see `store.base.JobStore.redrive`."""
     now = session.now
-    sent: dict[UUID, int] = {}
+    sent: dict[UUID, tuple[int, int, int]] = {}
     unique: set[tuple[int, str]] = set()
     counts: Counter[tuple[int, str]] = Counter()
-    pairs = set()
-    jobs = json_text(list(dict.fromkeys(job_ids)))
+    jobs = json_text(list(delays))
     for place, stored, number, key, lane, priority, state in session.rows("redrivable", jobs=jobs, tenant=tenant):
         if key is not None and (number, key) in unique:
             continue
         unique.add((number, key))
-        sent[id_of(stored)] = place
         counts[lane, state] -= 1
-        pairs.add(pair_of(lane, priority))
+        first = session.lanes.like(session.connection, lane, retried=False)  # what begins anew is no retry
+        run_at = now + span(delays[id_of(stored)])
+        sent[id_of(stored)] = (place, first, run_at)
+        session.lanes.mark(pair_of(first, priority), run_at)
     if sent:
-        places = json_text(list(sent.values()))
+        places = json_text([place for place, _, _ in sent.values()])
         session.run("keep_last_attempts", places=places)
-        session.run("redrive", places=places, now=now)
+        session.run("redrive", sent=json_text(list(sent.values())), now=now)
         session.run("remove_notes", places=places)
         session.run("remove_finished", places=places)
         session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
-        for pair in pairs:
-            session.lanes.mark(pair, now)
-    return [job_id for job_id in dict.fromkeys(job_ids) if job_id in sent]
+    return list(sent)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from functools import partial
@@ -14,43 +14,53 @@ import apsw
 
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
+from tidewheel.model.cap import QueueCap, check_cap
 from tidewheel.model.checks import check_name
-from tidewheel.model.dependency import AT_ONCE, Relative
-from tidewheel.model.gate import Gate, GateSpec, check_gate
+from tidewheel.model.dependency import Relative
+from tidewheel.model.duty import Agenda, Duty, check_duties
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit, check_limit
+from tidewheel.model.limit import Limit, LimitRule, by_hand, check_declared, check_limit, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.note import RunNote, prepare_notes
-from tidewheel.model.outcome import MAX_LOSSES, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
+from tidewheel.model.rate import Pace
 from tidewheel.model.resources import Needs, Resources
-from tidewheel.model.states import Cause, State
+from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, check_age, rules_of
+from tidewheel.model.states import Cause
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec, check_worker
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worker
 from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
 from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
 from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
+    capping,
     claiming,
     depending,
-    flowing,
+    duties,
     joining,
     keeping,
+    limiting,
     log_lines,
     noting,
     searching,
     settling,
     steering,
-    submitting,
     working,
 )
+from tidewheel.store.sqlite.access import Access
+from tidewheel.store.sqlite.aging import Ages
 from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.dead_letters import DeadLetters
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
+from tidewheel.store.sqlite.operating import Operating
 from tidewheel.store.sqlite.reader import Readers
+from tidewheel.store.sqlite.retiring import Retention
+from tidewheel.store.sqlite.scheduling import Scheduling
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 from tidewheel.store.sqlite.writer import Writer
@@ -58,7 +68,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(Operating, Scheduling, DeadLetters, Access):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
@@ -73,6 +83,8 @@ class SqliteStore:
         self._listeners = Listeners(path, self._writer, clock)
         self._forked = False
         self._rechecked = depending.FIRST
+        self._retention = Retention()
+        self._ages = Ages(clock)
         guard(self)
 
     @property
@@ -116,7 +128,7 @@ class SqliteStore:
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
         check_ages(jobs, self._clock.now())
-        return await self._write(lambda session: submitting.submit(session, jobs)) if jobs else []
+        return await self._write(lambda session: capping.submit_capped(session, jobs)) if jobs else []
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
         del specs
@@ -136,10 +148,9 @@ class SqliteStore:
         return await self._write(lambda session: steering.cancel(session, job_id, tenant, reason))
 
     async def redrive(self, job_ids: Sequence[UUID], *, tenant: str | None = None) -> list[UUID]:
-        # Later children are not to hear of ends that earlier ones are still being told of.
-        while await self._write(lambda session: depending.unblock(session, AT_ONCE, job_ids)):
-            pass
-        return await self._write(lambda session: steering.redrive(session, job_ids, tenant))
+        await self._tell_children_of(list(job_ids))
+        delays = dict.fromkeys(job_ids, NO_DELAY)
+        return await self._write(lambda session: steering.redrive(session, delays, tenant))
 
     # Runs
 
@@ -218,29 +229,50 @@ class SqliteStore:
 
     # Flow
 
-    async def close_gate(self, spec: GateSpec) -> Gate:
-        check_gate(spec)
-        return await self._write(lambda session: flowing.close_gate(session, spec))
+    # Limits
 
-    async def open_gate(self, gate_id: UUID) -> None:
-        await self._write(lambda session: flowing.open_gate(session, gate_id))
-
-    async def gates(self) -> list[Gate]:
-        return await self._read(flowing.gates)
-
-    async def set_limit(self, key: str, most: int, *, tenant: str = "default") -> Limit:
-        check_limit(key, most)
+    async def set_limit(
+        self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
+    ) -> Limit:
+        check_limit(key, most, rate)
         check_name("tenant", tenant)
-        return await self._write(lambda session: flowing.set_limit(session, key, most, tenant))
+        return await self._write(lambda session: limiting.set_limit(session, key, most, rate, tenant))
 
     async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        await self._write(lambda session: flowing.remove_limit(session, key, tenant))
+        await self._write(lambda session: limiting.remove_limit(session, key, tenant))
 
     async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        return await self._read(lambda connection: flowing.limits(connection, tenant))
+        return await self._read(lambda connection: limiting.limits(connection, tenant, micros(self._clock.now())))
+
+    async def set_rule(self, rule: LimitRule) -> None:
+        check_rule(rule)
+        await self._write(lambda session: limiting.put_rules(session, [by_hand(rule)]))
+
+    async def declare_rules(self, rules: Sequence[LimitRule]) -> int:
+        declared = check_declared(rules)
+        return await self._write(lambda session: limiting.put_rules(session, declared))
+
+    async def remove_rule(self, name: str) -> None:
+        await self._write(lambda session: limiting.remove_rule(session, name))
+
+    async def rules(self) -> list[LimitRule]:
+        return await self._read(limiting.rules)
 
     async def repair_limits(self) -> int:
-        return await self._write(flowing.repair_limits)
+        return await self._write(limiting.repair_limits)
+
+    async def forget_unused_limits(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: limiting.forget_unused(session, limit))
+
+    async def set_cap(self, cap: QueueCap) -> None:
+        check_cap(cap)
+        await self._write(lambda session: capping.set_cap(session, cap))
+
+    async def remove_cap(self, queue: str, *, tenant: str = "default") -> None:
+        await self._write(lambda session: capping.remove_cap(session, queue, tenant))
+
+    async def caps(self, *, tenant: str | None = None) -> list[QueueCap]:
+        return await self._read(lambda connection: capping.caps(connection, tenant))
 
     # Search
 
@@ -271,15 +303,22 @@ class SqliteStore:
 
     # Upkeep
 
-    async def take_duty(self, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-        check_name("name", name)
-        return await self._write(lambda session: working.take_duty(session, name, holder, ttl))
+    async def share_duties(self, node: UUID, names: Sequence[str], ttl: timedelta) -> list[Duty] | None:
+        check_duties(names, ttl)
+        return await self._write(lambda session: duties.share_duties(session, node, names, ttl))
 
-    async def release_duty(self, name: str, holder: UUID) -> None:
-        await self._write(lambda session: working.release_duty(session, name, holder))
+    async def leave_duties(self, node: UUID) -> None:
+        await self._write(lambda session: duties.leave_duties(session, node))
+
+    async def agenda(self) -> Agenda:
+        return await self._read(lambda connection: duties.agenda(connection, micros(self._clock.now())))
 
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.expire(session, limit))
+
+    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
+        check_age("max_age", max_age)
+        return await self._ages.expire(self._read, self._write, max_age, limit)
 
     async def drop_gated(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: keeping.drop_gated(session, limit))
@@ -298,8 +337,11 @@ class SqliteStore:
         counts = await self._read(keeping.count_active)
         await self._write(lambda session: keeping.keep_census(session, counts, taken_at))
 
-    async def retire(self, keep: Mapping[State, timedelta], *, logs: timedelta = KEEP_LOGS, limit: int = 10_000) -> int:
-        gone = await self._write(lambda session: keeping.retire(session, keep, limit))
+    async def retire(
+        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
+    ) -> int:
+        gone = await self._retention.retire(self._write, rules_of(keep, kinds), limit)
+        await self._write(lambda session: keeping.forget_others(session, limit))
         while await self._write(lambda session: keeping.retire_notes(session, limit)) == limit:
             pass
         while await self._write(lambda session: keeping.retire_logs(session, logs, limit)) == limit:

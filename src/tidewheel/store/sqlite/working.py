@@ -1,7 +1,6 @@
-"""Workers and duties: registering, beating, ending, and taking back what dead ones had."""
+"""Workers: registering, beating, ending, and taking back what dead ones had."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.outcome import Failure, LossRule, Outcome
 from tidewheel.model.resources import Offer
 from tidewheel.model.states import Cause
-from tidewheel.model.worker import Beat, Duty, Reaped, Worker, WorkerSpec
+from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import COUNTED, Held, end_runs
 from tidewheel.store.sqlite.session import Session
@@ -69,7 +68,9 @@ def end_worker(
     error = _LOST if cause is Cause.LOST else None
     runs = _held(session.value("runs_of_worker", worker=worker_id.bytes))
     ended = end_runs(session, [(run, Outcome(_NOBODY, run.token, cause, error=error)) for run in runs], now, rule)
-    return Reaped(ended[cause], ended[Cause.QUARANTINED], ended[Cause.STOPPED])
+    # Those that a gate had asked to stop are given back whatever the cause.
+    back = sum(ended[each] for each in {cause, Cause.RELEASED})
+    return Reaped(back, ended[Cause.QUARANTINED], ended[Cause.STOPPED])
 
 
 def expired(connection: apsw.Connection, now: int) -> list[ExpiredWorker]:
@@ -81,20 +82,6 @@ def expired(connection: apsw.Connection, now: int) -> list[ExpiredWorker]:
 def workers(connection: apsw.Connection, alive: bool | None) -> list[Worker]:  # noqa: FBT001 - the store's argument
     """See `store.base.WorkerStore.workers`."""
     return [_worker(row) for row in rows(connection, "workers", {"alive": some(int, alive)})]
-
-
-def take_duty(session: Session, name: str, holder: UUID, ttl: timedelta) -> Duty | None:
-    """See `store.base.UpkeepStore.take_duty`."""
-    taken = session.rows("take_duty", name=name, holder=holder.bytes, ttl=span(ttl), now=session.now)
-    if not taken:
-        return None
-    name, stored, until, epoch = taken[0]
-    return Duty(name, id_of(stored), instant(until), epoch)
-
-
-def release_duty(session: Session, name: str, holder: UUID) -> None:
-    """See `store.base.UpkeepStore.release_duty`."""
-    session.run("release_duty", name=name, holder=holder.bytes, now=session.now)
 
 
 def _worker(row: Any) -> Worker:

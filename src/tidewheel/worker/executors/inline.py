@@ -74,7 +74,7 @@ class InlineExecutor:
         """Run a job to its end and hand its outcome over; nothing is said of one that was taken away."""
         report = self._tools.reports.open(run.job_id, run.token)
         try:
-            ended = await self._attempt(slot, run, task, report)
+            ended = report.hidden(await self._attempt(slot, run, task, report))
             slot.body_ended()
             if report.spoke:
                 await report.close()
@@ -88,7 +88,7 @@ class InlineExecutor:
     async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report) -> Ended:
         mark = current_sink.set(report)
         try:
-            args = run.args if "$" not in run.args else await self._tools.handover.args(run)
+            args = run.args if "$" not in run.args else await self._tools.handover.args(run, report.hide)
             if task.wants_context:
                 slot.context = await self._context(run, report)
             result = await in_steps(task.call(slot.context, args), contextvars.copy_context(), slot)

@@ -18,10 +18,12 @@ INSERT INTO tidewheel.meta DEFAULT VALUES;
 CREATE TABLE tidewheel.tenant (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name   text NOT NULL UNIQUE,
-    weight real NOT NULL DEFAULT 1 CHECK (weight > 0)
+    weight float8 NOT NULL DEFAULT 1 CHECK (weight > 0),
+    max_queued  integer CHECK (max_queued >= 0),
+    max_payload integer CHECK (max_payload > 0)
 );
 
--- An interned (tenant, queue, kind, needs, keyed): the unit of order, fairness and gating. Lanes are few and stay.
+-- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
 CREATE TABLE tidewheel.lane (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant integer NOT NULL REFERENCES tidewheel.tenant,
@@ -29,12 +31,23 @@ CREATE TABLE tidewheel.lane (
     kind   text NOT NULL,
     needs  text NOT NULL,
     keyed  boolean NOT NULL,
-    gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried boolean NOT NULL DEFAULT false,
+    gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
     -- One low-water mark for each priority, as a sweep published them: a hint where a new claimer may begin.
     floors timestamptz[] NOT NULL DEFAULT '{0001-01-01 00:00+00,0001-01-01 00:00+00,0001-01-01 00:00+00}',
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 );
 CREATE INDEX lane_queue ON tidewheel.lane (queue);
+
+-- The lane for retries, or for first attempts, that is like another in all else; that one itself if there is none.
+CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN coalesce((
+        SELECT other.id
+          FROM tidewheel.lane AS own
+          JOIN tidewheel.lane AS other USING (tenant, queue, kind, needs, keyed)
+         WHERE own.id = lane_like.lane AND other.retried = lane_like.retried), lane_like.lane);
 
 -- When the lanes of a scope (the queues, kinds and labels of like workers) are to be swept next, by whichever of these
 -- workers comes first.
@@ -76,7 +89,9 @@ CREATE TABLE tidewheel.job (
     waits           integer NOT NULL DEFAULT 0 CHECK (waits >= 0 AND (waits > 0) = (state = 'blocked')),
     on_parent_failure text CHECK (on_parent_failure IN ('skip', 'run', 'hold')),
     -- Whether others wait, or once waited, for it: its end must look for them.
-    awaited         boolean NOT NULL DEFAULT false
+    awaited         boolean NOT NULL DEFAULT false,
+    -- Asked to stop because of a gate that holds: to be given back, and not cancelled.
+    held            boolean NOT NULL DEFAULT false
 ) WITH (
     -- Rows live for seconds: vacuum by count, at full speed, and never shrink the file, which would take a lock that
     -- stops the claimers and would leave an empty table whose plans are wrong for a full one.
@@ -96,6 +111,7 @@ CREATE INDEX job_blocked ON tidewheel.job (lane, priority, id) WHERE state = 'bl
 CREATE INDEX job_tenant ON tidewheel.job (tenant, id);
 CREATE INDEX job_start_by ON tidewheel.job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX job_schedule ON tidewheel.job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
 -- A keel: rows that nobody sees (there is no lane 0) and that never leave. The planner prices a scan by the pages and
 -- rows that a table had when it was last vacuumed. Without them it would at times expect an empty table, and pass the
@@ -116,9 +132,13 @@ CREATE TABLE tidewheel.job_history (
     result_location text,
     error           json,
     usage           json,
+    -- When all that the job was about was removed; only the fact that there was such a job is left.
+    erased_at       timestamptz,
+    -- Of the error, for the dead.
+    fingerprint     text,
     CHECK (state IN ('succeeded', 'dead', 'cancelled', 'expired', 'dropped', 'skipped'))
 ) PARTITION BY LIST (state);
-ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason, DROP COLUMN waits,
+ALTER TABLE tidewheel.job_history DROP COLUMN waits_for, DROP COLUMN cancel_reason, DROP COLUMN waits, DROP COLUMN held,
     ALTER COLUMN awaited SET DEFAULT false;
 -- Local indexes, not unique: the guarded delete from job is what keeps a job from ending twice.
 CREATE INDEX job_history_id ON tidewheel.job_history (id);
@@ -127,6 +147,9 @@ CREATE TABLE tidewheel.job_history_succeeded PARTITION OF tidewheel.job_history
     FOR VALUES IN ('succeeded') PARTITION BY RANGE (finished_at);
 CREATE TABLE tidewheel.job_history_other PARTITION OF tidewheel.job_history
     FOR VALUES IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped') PARTITION BY RANGE (finished_at);
+
+-- Dead letters by what they died of; the index has all that their groups show.
+CREATE INDEX job_history_dead ON tidewheel.job_history_other (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 -- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
 -- Whoever sets it holds the lock of the child's row. No index knows of it, so that the row changes in place.
@@ -206,8 +229,17 @@ CREATE TABLE tidewheel.census (
     lane     integer NOT NULL,
     state    text NOT NULL,
     priority smallint NOT NULL,
-    jobs     bigint NOT NULL
+    jobs     bigint NOT NULL,
+    PRIMARY KEY (lane, state, priority)
 );
+
+-- How fast jobs end, by what had finished at the last two censuses.
+CREATE TABLE tidewheel.finish_rate (
+    lane       integer PRIMARY KEY,
+    finished   bigint NOT NULL,
+    taken_at   timestamptz NOT NULL,
+    per_second float8
+) WITH (fillfactor = 50);
 
 -- One row a worker, one lease a worker; runs are found by job.worker.
 CREATE TABLE tidewheel.worker (
@@ -226,33 +258,112 @@ CREATE TABLE tidewheel.worker (
     CHECK (alive = (ended_at IS NULL))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- Nodes that do chores, which duties each is ready for, and until when it counts as there.
+CREATE TABLE tidewheel.keeper (
+    id     uuid PRIMARY KEY,
+    duties text[] NOT NULL,
+    until  timestamptz NOT NULL
+) WITH (fillfactor = 50);
+-- A duty is its holder's for as long as that is there.
 CREATE TABLE tidewheel.duty (
     name   text PRIMARY KEY,
-    holder uuid NOT NULL,
-    until  timestamptz NOT NULL,
+    holder uuid,
     epoch  bigint NOT NULL
 ) WITH (fillfactor = 50);
 
 CREATE TABLE tidewheel.gate (
     id         uuid PRIMARY KEY,
-    mode       text NOT NULL CHECK (mode IN ('hold', 'drop')),
+    mode       text NOT NULL CHECK (mode IN ('hold', 'drop', 'slow')),
     kind       text,
     queue      text,
     tenant     text,
     reason     text NOT NULL,
     author     text NOT NULL,
     created_at timestamptz NOT NULL,
+    -- Of a slow one: jobs a second over the whole cluster, and from when on the next one may start.
+    rate       float8 CHECK (rate > 0),
+    ready_at   timestamptz NOT NULL,
+    expires_at timestamptz,
+    stop_running boolean NOT NULL,
+    CHECK ((rate IS NOT NULL) = (mode = 'slow')),
     UNIQUE NULLS NOT DISTINCT (kind, queue, tenant),
     CHECK (num_nonnulls(kind, queue, tenant) > 0)
+) WITH (fillfactor = 50);
+
+-- At most so many jobs of a tenant wait in a queue. Whoever brings some holds the lock of the row.
+CREATE TABLE tidewheel.queue_cap (
+    tenant   integer NOT NULL REFERENCES tidewheel.tenant,
+    queue    text NOT NULL,
+    most     integer NOT NULL CHECK (most > 0),
+    overflow text NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
 );
 
+-- What holds for the keys `name` and `name=value`; their rows in limit_key are made when they are first used.
+CREATE TABLE tidewheel.limit_rule (
+    name    text PRIMARY KEY,
+    most    integer CHECK (most > 0),
+    starts  integer CHECK (starts > 0),
+    seconds integer CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst   integer CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- Set by an operator: what tasks declare does not change it.
+    by_hand boolean NOT NULL,
+    CHECK (coalesce(most, starts) IS NOT NULL)
+);
+
+-- At most `most` run at once; `starts` in so many `seconds` may start, out of a bucket of `burst` tokens.
 CREATE TABLE tidewheel.limit_key (
-    tenant  integer NOT NULL REFERENCES tidewheel.tenant,
-    key     text NOT NULL,
-    most    integer NOT NULL CHECK (most > 0),
-    running integer NOT NULL DEFAULT 0 CHECK (running >= 0),
-    PRIMARY KEY (tenant, key)
+    tenant    integer NOT NULL REFERENCES tidewheel.tenant,
+    key       text NOT NULL,
+    rule      text,
+    most      integer CHECK (most > 0),
+    running   integer NOT NULL DEFAULT 0 CHECK (running >= 0),
+    starts    integer CHECK (starts > 0),
+    seconds   integer CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst     integer CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- How full the bucket was at `filled_at` (microseconds, as the other instants here); NULL for a new one, which is full.
+    tokens    float8,
+    filled_at bigint,
+    -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
+    look_at   bigint,
+    PRIMARY KEY (tenant, key),
+    CHECK (coalesce(most, starts) IS NOT NULL)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX limit_key_look ON tidewheel.limit_key (look_at) WHERE look_at IS NOT NULL;
+
+-- `next_fire_at` is the first occurrence that is not recorded; NULL if there is none, and while it is paused.
+CREATE TABLE tidewheel.schedule (
+    id           uuid PRIMARY KEY,
+    tenant       integer NOT NULL REFERENCES tidewheel.tenant,
+    name         text NOT NULL,
+    shard        smallint NOT NULL,
+    definition   json NOT NULL,
+    paused       boolean NOT NULL DEFAULT false,
+    version      bigint NOT NULL DEFAULT 1,
+    fired        bigint NOT NULL DEFAULT 0,
+    next_fire_at timestamptz CHECK (next_fire_at IS NULL OR NOT paused),
+    declared_by  text,
+    orphaned_at  timestamptz,
+    created_at   timestamptz NOT NULL,
+    updated_at   timestamptz NOT NULL,
+    UNIQUE (tenant, name)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX schedule_next ON tidewheel.schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+-- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
+CREATE TABLE tidewheel.occurrence (
+    schedule_id uuid NOT NULL,
+    fire_at     timestamptz NOT NULL,
+    source      text NOT NULL CHECK (source IN ('planned', 'manual', 'backfill')),
+    outcome     text NOT NULL CHECK (outcome IN ('made', 'missed', 'skipped')),
+    reason      text NOT NULL DEFAULT '',
+    job_id      uuid CHECK (outcome <> 'made' OR job_id IS NOT NULL),
+    undecided   smallint CHECK (undecided IS NULL OR outcome = 'made'),
+    recorded_at timestamptz NOT NULL,
+    PRIMARY KEY (schedule_id, fire_at)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+CREATE INDEX occurrence_undecided ON tidewheel.occurrence (undecided, fire_at) WHERE undecided IS NOT NULL;
+CREATE INDEX occurrence_age ON tidewheel.occurrence (recorded_at);
 
 CREATE TABLE tidewheel.idempotency (
     tenant      integer NOT NULL,
@@ -263,6 +374,37 @@ CREATE TABLE tidewheel.idempotency (
     PRIMARY KEY (tenant, key)
 );
 CREATE INDEX idempotency_created ON tidewheel.idempotency (created_at);
+
+-- Keys of those who come by the network. Kept is a digest and not the key; a key that was revoked stays.
+CREATE TABLE tidewheel.api_key (
+    id           uuid PRIMARY KEY,
+    prefix       text NOT NULL UNIQUE,
+    digest       bytea NOT NULL,
+    tenant       text,
+    role         text NOT NULL CHECK (role IN ('admin', 'operator', 'submitter', 'viewer', 'worker')),
+    name         text NOT NULL,
+    created_at   timestamptz NOT NULL,
+    created_by   text NOT NULL,
+    expires_at   timestamptz,
+    last_used_at timestamptz,
+    revoked_at   timestamptz,
+    rate         float8,
+    burst        integer
+) WITH (fillfactor = 70);
+
+-- Who changed what. Entries are added, and removed when they are old; none is changed.
+CREATE TABLE tidewheel.audit (
+    id      uuid PRIMARY KEY,
+    at      timestamptz NOT NULL,
+    actor   text NOT NULL,
+    role    text NOT NULL,
+    key_id  uuid,
+    tenant  text,
+    action  text NOT NULL,
+    subject text NOT NULL,
+    detail  json
+);
+CREATE INDEX audit_tenant ON tidewheel.audit (tenant, id) WHERE tenant IS NOT NULL;
 
 -- Makes the day partitions from one day on. They are made apart and then attached, which lets everyone else go on;
 -- creating them in place would lock the parent against reads.
@@ -296,11 +438,12 @@ CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
 CREATE VIEW tidewheel.active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
-       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
-       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
+       CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL::timestamptz AS finished_at, NULL::json AS result,
        NULL::text AS result_location, NULL::json AS error, NULL::json AS usage, job.waits, job.on_parent_failure,
-       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents,
+       NULL::timestamptz AS erased_at, job.tenant AS tenant_id
   FROM tidewheel.job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;
@@ -311,7 +454,8 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        NULL::text AS waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at,
        job.run_at, job.start_by, job.started_at, job.ended_at, job.worker, job.finished_at, job.result,
        job.result_location, job.error, job.usage, 0 AS waits, job.on_parent_failure,
-       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents, job.tenant AS tenant_id
+       CASE WHEN job.on_parent_failure IS NOT NULL THEN tidewheel.parents_of(job.id) END AS parents,
+       job.erased_at, job.tenant AS tenant_id
   FROM tidewheel.job_history AS job
   JOIN tidewheel.lane ON lane.id = job.lane
   JOIN tidewheel.tenant ON tenant.id = job.tenant;

@@ -6,6 +6,7 @@ SELECT array_agg(pair.n) AS pairs,
        array_agg(uuid_send(head.id)) AS ids,
        extract(epoch FROM tidewheel.now())::float8 AS now,
        (SELECT lanes FROM tidewheel.meta) AS lanes,
+       (SELECT min(look_at) FROM tidewheel.limit_key WHERE look_at IS NOT NULL) AS look_at,
        EXISTS (SELECT FROM tidewheel.worker
                 WHERE worker.id = $6 AND worker.alive AND worker.lease_until > tidewheel.now()) AS alive
   FROM unnest($1::integer[], $2::smallint[], $3::timestamptz[], $4::uuid[]) WITH ORDINALITY
@@ -20,7 +21,7 @@ SELECT array_agg(pair.n) AS pairs,
        ) AS head
 
 -- name: take
--- Takes each pair's quota for a worker that is alive.
+-- Takes each pair's quota for a worker that is alive, from lanes whose flag is what the claimer believes.
 -- `me` holds the worker's own row against the reaper: either this statement ends first and the reaper sees its runs,
 -- or the row is found dead and nothing is taken. Rows are locked only if they are taken. Updating by ctid needs no
 -- second look into an index and leaves the planner no choice; a row that moved since is simply not taken.
@@ -33,7 +34,7 @@ WITH me AS MATERIALIZED (
     SELECT head.at
       FROM unnest($2::integer[], $3::smallint[], $4::timestamptz[], $5::uuid[], $6::integer[])
            AS pair (lane, priority, floor, floor_id, quota)
-      JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = 'open'
+      JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = $7
      CROSS JOIN LATERAL (
            SELECT job.ctid AS at
              FROM tidewheel.job
@@ -49,10 +50,12 @@ UPDATE tidewheel.job
    SET state = 'running', token = token + 1, worker = $1, started_at = tidewheel.now(), updated_at = tidewheel.now()
  WHERE job.ctid = ANY (ARRAY(SELECT at FROM picked)) AND job.state || '' = 'queued'
 RETURNING job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
-          job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
+          job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling,
+          job.awaited
 
 -- name: pick_keyed
--- The same for lanes whose jobs have limit keys, but only locks: who may start is decided next, in this transaction.
+-- The same for lanes whose jobs have limit keys, but only locks them and tells what the runs would be:
+-- who may start is decided next, in this transaction.
 WITH me AS MATERIALIZED (
     SELECT 1
       FROM tidewheel.worker
@@ -62,9 +65,11 @@ WITH me AS MATERIALIZED (
 SELECT head.*
   FROM unnest($2::integer[], $3::smallint[], $4::timestamptz[], $5::uuid[], $6::integer[])
            AS pair (lane, priority, floor, floor_id, quota)
-  JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = 'open'
+  JOIN tidewheel.lane ON lane.id = pair.lane AND lane.gate = $7
  CROSS JOIN LATERAL (
-       SELECT job.id, job.lane, job.tenant, job.priority, job.run_at, job.limit_keys, tidewheel.now() AS started_at
+       SELECT job.id, job.token + 1 AS token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at,
+              job.due_at, job.start_by, tidewheel.now() AS started_at, job.failures, job.losses,
+              job.cancel_at IS NOT NULL AS cancelling, job.tenant, array_to_string(job.limit_keys, chr(31)) AS names
          FROM tidewheel.job
         WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
           AND (job.run_at, job.id) >= (pair.floor, pair.floor_id) AND job.run_at <= tidewheel.now()
@@ -75,11 +80,17 @@ SELECT head.*
  WHERE EXISTS (SELECT FROM me)
 
 -- name: start_picked
+-- Starts locked jobs, and writes how the locked limits stand then.
+WITH counted AS (
+    UPDATE tidewheel.limit_key
+       SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at
+      FROM unnest($4::integer[], $5::text[], $6::integer[], $7::float8[], $8::bigint[], $9::bigint[])
+           AS stand (tenant, key, running, tokens, filled_at, look_at)
+     WHERE limit_key.tenant = stand.tenant AND limit_key.key = stand.key
+)
 UPDATE tidewheel.job
-   SET state = 'running', token = token + 1, worker = $1, started_at = tidewheel.now(), updated_at = tidewheel.now()
+   SET state = 'running', token = token + 1, worker = $1, started_at = $3, updated_at = $3
  WHERE job.id = ANY ($2::uuid[]) AND job.state || '' = 'queued'
-RETURNING job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
-          job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
 
 -- name: turn_away
 -- Of the next rows of some pairs, lets those wait that have one of the full keys; the others are not locked.
@@ -103,7 +114,8 @@ UPDATE tidewheel.job
 
 -- name: owned
 SELECT job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
-       job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling
+       job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling,
+       job.tenant, array_to_string(job.limit_keys, chr(31)) AS names
   FROM tidewheel.job
  WHERE job.state = 'running' AND job.worker = $1
 
@@ -162,14 +174,14 @@ UPDATE tidewheel.lane
 
 -- name: lanes_served
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors
+       lane.gate, lane.floors, lane.retried
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.queue = ANY ($1::text[]) AND ($2::text[] IS NULL OR lane.kind = ANY ($2))
 
 -- name: lanes_named
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors
+       lane.gate, lane.floors, lane.retried
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.id = ANY ($1::integer[])

@@ -105,16 +105,34 @@ UPDATE tidewheel.dependency
 RETURNING dependency.child
 
 -- name: count_down
--- Lets locked children wait for fewer parents, and run if there is none left; never due before now.
+-- Marks edges whose children are locked and lets these wait for fewer parents, for each edge that was not marked before,
+-- and run if there is none left; never due before now.
+WITH told AS (
+    UPDATE tidewheel.dependency
+       SET done = true
+      FROM (
+           SELECT place.at
+             FROM unnest($1::uuid[], $2::uuid[]) AS named (parent, child)
+            CROSS JOIN LATERAL (
+                  SELECT dependency.ctid AS at FROM tidewheel.dependency
+                   WHERE dependency.child = named.child AND dependency.parent = named.parent
+                   LIMIT 1
+                  ) AS place
+           ) AS edge
+     WHERE dependency.ctid = edge.at AND NOT dependency.done
+    RETURNING dependency.child
+), counted AS MATERIALIZED (
+    SELECT child, count(*)::integer AS parents FROM told GROUP BY child
+)
 UPDATE tidewheel.job
    SET waits = job.waits - told.parents,
        state = CASE WHEN job.waits = told.parents THEN 'queued' ELSE 'blocked' END,
        run_at = CASE WHEN job.waits = told.parents THEN greatest(job.run_at, tidewheel.now()) ELSE job.run_at END,
        updated_at = tidewheel.now()
   FROM (
-       SELECT place.at, told.parents
-         FROM unnest($1::uuid[], $2::integer[]) AS told (child, parents)
-        CROSS JOIN LATERAL (SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = told.child LIMIT 1) AS place
+       SELECT place.at, counted.parents
+         FROM counted
+        CROSS JOIN LATERAL (SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = counted.child LIMIT 1) AS place
        ) AS told
  WHERE job.ctid = told.at AND job.state || '' = 'blocked'
 

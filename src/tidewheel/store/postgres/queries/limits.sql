@@ -1,17 +1,32 @@
 -- name: lock_limits
--- Locks the limits of some keys in the order of their names and tells how much room each has.
-SELECT limit_key.tenant, limit_key.key, limit_key.most - limit_key.running AS room
+-- Locks the limits of some keys in the order of their names and tells how they stand.
+SELECT limit_key.tenant, limit_key.key, (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now,
+       limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
+       limit_key.filled_at, limit_key.look_at
   FROM tidewheel.limit_key
   JOIN unnest($1::integer[], $2::text[]) AS named (tenant, key)
     ON named.tenant = limit_key.tenant AND named.key = limit_key.key
  ORDER BY limit_key.tenant, limit_key.key
    FOR UPDATE OF limit_key
 
--- name: add_running
+-- name: lock_due_looks
+-- The same for keys with waiters for whom tokens came.
+SELECT limit_key.tenant, limit_key.key, (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now,
+       limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
+       limit_key.filled_at, limit_key.look_at
+  FROM tidewheel.limit_key
+ WHERE limit_key.look_at <= (extract(epoch FROM tidewheel.now()) * 1000000)::bigint
+ ORDER BY limit_key.tenant, limit_key.key
+ LIMIT $1
+   FOR UPDATE SKIP LOCKED
+
+-- name: set_limit_standings
+-- Writes how locked limits stand.
 UPDATE tidewheel.limit_key
-   SET running = greatest(0, limit_key.running + change.n)
-  FROM unnest($1::integer[], $2::text[], $3::integer[]) AS change (tenant, key, n)
- WHERE limit_key.tenant = change.tenant AND limit_key.key = change.key
+   SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at
+  FROM unnest($1::integer[], $2::text[], $3::integer[], $4::float8[], $5::bigint[], $6::bigint[])
+       AS stand (tenant, key, running, tokens, filled_at, look_at)
+ WHERE limit_key.tenant = stand.tenant AND limit_key.key = stand.key
 
 -- name: make_limited
 UPDATE tidewheel.job
@@ -20,53 +35,70 @@ UPDATE tidewheel.job
  WHERE job.id = refused.id AND job.state || '' = 'queued'
 
 -- name: release_waiters
--- Puts as many waiters of each key back into the queue as it has room for, in the order of their priority. Runs in a
--- statement of its own after the limits were locked, so that it sees whoever began to wait before that.
-WITH waiters AS MATERIALIZED (
-    SELECT waiter.at
-      FROM unnest($1::integer[], $2::text[]) AS named (tenant, key)
-      LEFT JOIN tidewheel.limit_key ON limit_key.tenant = named.tenant AND limit_key.key = named.key
+-- Puts so many waiters of each key back into the queue, in the order of their priority, and writes how locked limits
+-- stand. Runs in a statement of its own after the limits were locked, so that it sees whoever began to wait before that.
+WITH counted AS (
+    UPDATE tidewheel.limit_key
+       SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at
+      FROM unnest($4::integer[], $5::text[], $6::integer[], $7::float8[], $8::bigint[], $9::bigint[])
+           AS stand (tenant, key, running, tokens, filled_at, look_at)
+     WHERE limit_key.tenant = stand.tenant AND limit_key.key = stand.key
+), waiters AS MATERIALIZED (
+    SELECT named.n, waiter.at
+      FROM unnest($1::integer[], $2::text[], $3::integer[]) WITH ORDINALITY AS named (tenant, key, room, n)
      CROSS JOIN LATERAL (
            SELECT job.ctid AS at
              FROM tidewheel.job
             WHERE job.state = 'limited' AND job.tenant = named.tenant AND job.waits_for = named.key
             ORDER BY job.priority, job.run_at, job.id
-            -- Without a limit any more, all may go.
-            LIMIT greatest(0, coalesce(limit_key.most - limit_key.running, 1000000))
+            LIMIT named.room
               FOR UPDATE SKIP LOCKED
            ) AS waiter
 )
 UPDATE tidewheel.job
    SET state = 'queued', waits_for = NULL, run_at = tidewheel.now(), updated_at = tidewheel.now()
- WHERE job.ctid = ANY (ARRAY(SELECT at FROM waiters)) AND job.state || '' = 'limited'
-RETURNING job.id
+  FROM waiters
+ WHERE job.ctid = waiters.at AND job.state || '' = 'limited'
+RETURNING waiters.n
 
 -- name: set_limit
-INSERT INTO tidewheel.limit_key (tenant, key, most) VALUES ($1, $2, $3)
-ON CONFLICT (tenant, key) DO UPDATE SET most = excluded.most
+-- A bucket that is there is kept, so that setting a limit anew gives no tokens away.
+INSERT INTO tidewheel.limit_key (tenant, key, most, starts, seconds, burst) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (tenant, key) DO UPDATE
+   SET rule = NULL, most = excluded.most, starts = excluded.starts, seconds = excluded.seconds, burst = excluded.burst
+
+-- name: doubtful_limits
+-- Limits whose counter is not what the runs say, as far as can be seen without locks.
+SELECT limit_key.tenant, limit_key.key
+  FROM tidewheel.limit_key
+  LEFT JOIN (
+       SELECT tenant, key, count(*) AS running
+         FROM (
+              SELECT job.tenant, unnest(job.limit_keys) AS key
+                FROM tidewheel.job
+               WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
+              ) AS held
+        GROUP BY tenant, key
+       ) AS used ON used.tenant = limit_key.tenant AND used.key = limit_key.key
+ WHERE limit_key.running <> coalesce(used.running, 0)
 
 -- name: recount_limits
--- Recounts from the runs themselves, under the locks of all limits.
+-- Recounts from the runs themselves, under the locks of these limits.
 UPDATE tidewheel.limit_key
    SET running = true_count.running
   FROM (
-       SELECT limit_key.tenant, limit_key.key, count(used.key)::integer AS running
-         FROM tidewheel.limit_key
+       SELECT named.tenant, named.key, count(used.key)::integer AS running
+         FROM unnest($1::integer[], $2::text[]) AS named (tenant, key)
          LEFT JOIN (
               SELECT job.tenant, unnest(job.limit_keys) AS key
                 FROM tidewheel.job
                WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
-              ) AS used ON used.tenant = limit_key.tenant AND used.key = limit_key.key
-        WHERE limit_key.tenant = ANY ($1::integer[])
-        GROUP BY limit_key.tenant, limit_key.key
+              ) AS used ON used.tenant = named.tenant AND used.key = named.key
+        GROUP BY named.tenant, named.key
        ) AS true_count
  WHERE limit_key.tenant = true_count.tenant AND limit_key.key = true_count.key
    AND limit_key.running <> true_count.running
-   AND ($2::text IS NULL OR limit_key.key = $2)
 RETURNING limit_key.tenant, limit_key.key
-
--- name: lock_all_limits
-SELECT tenant, key FROM tidewheel.limit_key ORDER BY tenant, key FOR UPDATE
 
 -- name: keys_waited_for
 -- Steps from key to key, however many wait for each.
@@ -89,8 +121,75 @@ SELECT tenant, key FROM waited
 DELETE FROM tidewheel.limit_key WHERE tenant = $1 AND key = $2 RETURNING key
 
 -- name: limits
-SELECT tenant.name AS tenant, limit_key.key, limit_key.most, limit_key.running
+SELECT (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now, tenant.name AS tenant, limit_key.key,
+       limit_key.rule, limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
+       limit_key.filled_at, limit_key.look_at
   FROM tidewheel.limit_key
   JOIN tidewheel.tenant ON tenant.id = limit_key.tenant
- WHERE $1::text IS NULL OR tenant.name = $1
+ WHERE ($1::text IS NULL OR tenant.name = $1) AND ($2::text IS NULL OR limit_key.key = $2)
  ORDER BY tenant.name, limit_key.key
+
+-- name: limit_rules
+SELECT name, most, starts, seconds, burst, by_hand FROM tidewheel.limit_rule ORDER BY name
+
+-- name: put_rule
+-- What tasks declare changes nothing that an operator set. Answers if something was changed.
+INSERT INTO tidewheel.limit_rule (name, most, starts, seconds, burst, by_hand) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (name) DO UPDATE
+   SET most = excluded.most, starts = excluded.starts, seconds = excluded.seconds, burst = excluded.burst,
+       by_hand = excluded.by_hand
+ WHERE excluded.by_hand >= limit_rule.by_hand
+   AND (limit_rule.most, limit_rule.starts, limit_rule.seconds, limit_rule.burst, limit_rule.by_hand)
+       IS DISTINCT FROM (excluded.most, excluded.starts, excluded.seconds, excluded.burst, excluded.by_hand)
+RETURNING name
+
+-- name: follow_rules
+UPDATE tidewheel.limit_key
+   SET most = limit_rule.most, starts = limit_rule.starts, seconds = limit_rule.seconds, burst = limit_rule.burst
+  FROM tidewheel.limit_rule
+ WHERE limit_rule.name = ANY ($1::text[]) AND limit_key.rule = limit_rule.name
+RETURNING limit_key.tenant, limit_key.key
+
+-- name: make_limits
+-- Makes the limits of keys that are used for the first time. The rule cannot change meanwhile.
+INSERT INTO tidewheel.limit_key (tenant, key, rule, most, starts, seconds, burst)
+SELECT named.tenant, named.key, rule.name, rule.most, rule.starts, rule.seconds, rule.burst
+  FROM unnest($1::integer[], $2::text[], $3::text[]) AS named (tenant, key, rule)
+  JOIN (SELECT * FROM tidewheel.limit_rule WHERE name = ANY ($3::text[]) FOR SHARE) AS rule ON rule.name = named.rule
+ ORDER BY named.tenant, named.key
+ON CONFLICT (tenant, key) DO NOTHING
+
+-- name: make_limits_of_runs
+-- The same for keys under which jobs run already.
+INSERT INTO tidewheel.limit_key (tenant, key, rule, most, starts, seconds, burst)
+SELECT DISTINCT held.tenant, held.key, rule.name, rule.most, rule.starts, rule.seconds, rule.burst
+  FROM (
+       SELECT job.tenant, unnest(job.limit_keys) AS key
+         FROM tidewheel.job
+        WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
+       ) AS held
+  JOIN tidewheel.limit_rule AS rule ON rule.name = split_part(held.key, '=', 1)
+ WHERE rule.name = ANY ($1::text[])
+ ORDER BY held.tenant, held.key
+ON CONFLICT (tenant, key) DO NOTHING
+
+-- name: remove_rule
+DELETE FROM tidewheel.limit_rule WHERE name = $1 RETURNING name
+
+-- name: remove_limits_of_rule
+DELETE FROM tidewheel.limit_key WHERE rule = $1 RETURNING tenant, key
+
+-- name: forget_unused_limits
+-- Limits that a rule made and nobody uses: a bucket that is full again says no more than none.
+DELETE FROM tidewheel.limit_key
+ WHERE ctid = ANY (ARRAY(
+       SELECT unused.ctid
+         FROM tidewheel.limit_key AS unused
+        WHERE rule IS NOT NULL AND running = 0
+          AND (tokens IS NULL OR starts IS NULL OR filled_at + (burst - tokens) * seconds * 1000000 / starts
+               <= extract(epoch FROM tidewheel.now()) * 1000000)
+          AND NOT EXISTS (SELECT FROM tidewheel.job
+                           WHERE job.state = 'limited' AND job.tenant = unused.tenant AND job.waits_for = unused.key)
+        LIMIT $1
+          FOR UPDATE SKIP LOCKED))
+RETURNING key

@@ -38,10 +38,47 @@ WITH outcome AS MATERIALIZED (
 )
 SELECT array_agg(id), array_agg(token) FROM kept
 
+-- name: finish_involved
+-- The same for runs that may have limit keys or children. Tells what these are, to be dealt with in this transaction.
+WITH outcome AS MATERIALIZED (
+    SELECT *
+      FROM unnest($2::uuid[], $3::bigint[], $4::text[], $5::text[], $6::timestamptz[], $7::text[])
+           AS outcome (id, token, result, result_location, started_at, usage)
+), mine AS MATERIALIZED (
+    SELECT job.at
+      FROM outcome
+     CROSS JOIN LATERAL (
+           SELECT job.ctid AS at FROM tidewheel.job WHERE job.id = outcome.id AND job.token = outcome.token LIMIT 1
+           ) AS job
+), gone AS (
+    DELETE FROM tidewheel.job
+     WHERE job.ctid = ANY (ARRAY(SELECT at FROM mine))
+       AND job.state || '' = 'running' AND job.worker IS NOT DISTINCT FROM $1
+    RETURNING *
+), counted AS (
+    INSERT INTO tidewheel.tally (day, lane, state, jobs)
+    SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, lane, 'succeeded', count(*) FROM gone GROUP BY lane
+), kept AS (
+    INSERT INTO tidewheel.job_history (
+           id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
+           token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
+           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, usage)
+    SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
+           gone.start_by, coalesce(outcome.started_at, gone.started_at), tidewheel.now(), gone.cancel_at,
+           gone.token, gone.lane, gone.tenant, gone.priority, gone.failures, gone.losses, 'succeeded', gone.args,
+           gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key, gone.on_parent_failure,
+           gone.awaited, tidewheel.now(), 'returned', true, outcome.result::json, outcome.result_location, outcome.usage::json
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+)
+SELECT array_agg(id), array_agg(token), array_agg(tenant), array_agg(array_to_string(limit_keys, chr(31))),
+       array_agg(awaited)
+  FROM gone
+
 -- name: lock_runs
 -- Locks those of the named runs that are still this worker's, in the order of their ids.
 SELECT job.id, job.token, job.cancel_at IS NOT NULL AS cancelling, job.losses, job.tenant, job.limit_keys,
-       job.cancel_reason
+       job.cancel_reason, job.held
   FROM unnest($2::uuid[], $3::bigint[]) AS named (id, token)
  CROSS JOIN LATERAL (
        SELECT * FROM tidewheel.job
@@ -53,7 +90,7 @@ SELECT job.id, job.token, job.cancel_at IS NOT NULL AS cancelling, job.losses, j
  ORDER BY job.id
 
 -- name: lock_runs_of_worker
-SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_keys, cancel_reason
+SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_keys, cancel_reason, held
   FROM tidewheel.job
  WHERE state = 'running' AND worker = $1
  ORDER BY id
@@ -65,8 +102,8 @@ SELECT id, token, cancel_at IS NOT NULL AS cancelling, losses, tenant, limit_key
 WITH ending AS MATERIALIZED (
     SELECT *
       FROM unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
-                  $9::text[])
-           AS ending (id, state, cause, result, result_location, error, started_at, usage)
+                  $9::text[], $10::text[])
+           AS ending (id, state, cause, result, result_location, error, started_at, usage, fingerprint)
 ), mine AS MATERIALIZED (
     SELECT job.at
       FROM ending
@@ -84,7 +121,8 @@ WITH ending AS MATERIALIZED (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
            token, lane, tenant, priority, failures, losses, state, args, labels, options, limit_keys, unique_key,
-           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error, usage)
+           idempotency_key, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error, usage,
+           fingerprint)
     SELECT gone.id, gone.schedule_id, gone.worker, gone.run_at, gone.due_at, gone.created_at, tidewheel.now(),
            gone.start_by, coalesce(ending.started_at, gone.started_at),
            CASE WHEN gone.state = 'running' THEN tidewheel.now() ELSE gone.ended_at END, gone.cancel_at,
@@ -93,7 +131,7 @@ WITH ending AS MATERIALIZED (
            gone.losses + (ending.cause = 'quarantined')::integer,
            ending.state, gone.args, gone.labels, gone.options, gone.limit_keys, gone.unique_key, gone.idempotency_key,
            gone.on_parent_failure, gone.awaited, tidewheel.now(), ending.cause, gone.state = 'running', ending.result::json, ending.result_location, ending.error::json,
-           ending.usage::json
+           ending.usage::json, ending.fingerprint
       FROM gone
       JOIN ending ON ending.id = gone.id
 )
@@ -101,13 +139,18 @@ SELECT id, tenant, CASE WHEN state = 'queued' THEN limit_keys END AS room, await
 
 -- name: give_back
 -- Returns locked runs to the queue, never due before now: marks of claimers may already have passed any earlier time.
+-- Those that failed wait in the lane of retries.
+-- Nobody who returns was cancelled: a request to stop that is left was that of a gate.
 WITH back AS MATERIALIZED (
     SELECT *
-      FROM unnest($1::uuid[], $2::interval[], $3::integer[], $4::integer[]) AS back (id, delay, failures, losses)
+      FROM unnest($1::uuid[], $2::interval[], $3::integer[], $4::integer[], $5::boolean[])
+           AS back (id, delay, failures, losses, retried)
 )
 UPDATE tidewheel.job
    SET state = 'queued', run_at = tidewheel.now() + greatest(back.delay, interval '0'), ended_at = tidewheel.now(),
-       updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses
+       updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses,
+       lane = CASE WHEN back.retried THEN tidewheel.lane_like(job.lane, true) ELSE job.lane END,
+       cancel_at = NULL, cancel_reason = NULL, held = false
   FROM (
        SELECT place.at, back.*
          FROM back
@@ -136,3 +179,12 @@ SELECT named.id, named.token, coalesce(
          WHERE job.id = named.id AND job.token = named.token AND job.worker IS NOT DISTINCT FROM $1
            AND job.state <> 'running')) AS cause
   FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[]) AS named (id, token, made)
+
+-- name: lanes_without_retries
+-- The lanes of jobs that failed for which there is no lane of retries yet.
+SELECT DISTINCT tenant.name AS tenant, lane.queue, lane.kind, lane.needs, lane.keyed
+  FROM unnest($1::uuid[]) AS named (id)
+ CROSS JOIN LATERAL (SELECT job.lane FROM tidewheel.job WHERE job.id = named.id LIMIT 1) AS job
+  JOIN tidewheel.lane ON lane.id = job.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE NOT lane.retried AND tidewheel.lane_like(lane.id, true) = lane.id

@@ -9,15 +9,15 @@ SELECT job.id, job.state
 -- name: ask_to_stop
 UPDATE tidewheel.job
    SET cancel_at = coalesce(cancel_at, tidewheel.now()), cancel_reason = coalesce(cancel_reason, $2),
-       updated_at = tidewheel.now()
+       held = false, updated_at = tidewheel.now()
  WHERE id = $1 AND state || '' = 'running'
 
 -- name: redrive
 -- Back from history to the queue, without what its runs noted. The last attempt becomes a row of its own; the token goes on
 -- rising from where it was. A unique key that someone else took meanwhile keeps its job in history, and so do children
--- that are still being told.
+-- that are still being told. What begins anew is no retry.
 WITH named AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::timestamptz[]) AS named (id, made)
+    SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $4::interval[]) AS named (id, made, delay)
 ), free AS MATERIALIZED (
     SELECT history.id, history.finished_at, history.state,
            row_number() OVER (PARTITION BY history.tenant, coalesce(history.unique_key, history.id::text)) AS claimant
@@ -25,7 +25,7 @@ WITH named AS MATERIALIZED (
      CROSS JOIN LATERAL (
            SELECT * FROM tidewheel.job_history
             WHERE job_history.id = named.id AND job_history.finished_at >= named.made - interval '1 day'
-              AND job_history.state <> 'succeeded'
+              AND job_history.state <> 'succeeded' AND job_history.erased_at IS NULL
             LIMIT 1
            ) AS history
       JOIN tidewheel.tenant ON tenant.id = history.tenant
@@ -39,6 +39,7 @@ WITH named AS MATERIALIZED (
     DELETE FROM tidewheel.job_history AS history
      USING free
      WHERE free.claimant = 1 AND history.id = free.id AND history.finished_at = free.finished_at AND history.state = free.state
+       AND history.erased_at IS NULL  -- again: it may have been erased while this waited for its lock
     RETURNING history.*
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
@@ -53,9 +54,10 @@ INSERT INTO tidewheel.job (
        id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at,
        token, lane, tenant, priority, state, args, labels, options, limit_keys, unique_key, idempotency_key,
        on_parent_failure, awaited)
-SELECT id, schedule_id, worker, tidewheel.now(), due_at, created_at, tidewheel.now(),
-       CASE WHEN start_by > tidewheel.now() THEN start_by END, started_at, ended_at,
-       token, lane, tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key,
+SELECT back.id, schedule_id, worker, tidewheel.now() + named.delay, due_at, created_at, tidewheel.now(),
+       CASE WHEN start_by > tidewheel.now() + named.delay THEN start_by END, started_at, ended_at,
+       token, tidewheel.lane_like(lane, false), tenant, priority, 'queued', args, labels, options, limit_keys, unique_key, idempotency_key,
        on_parent_failure, awaited
   FROM back
+  JOIN named ON named.id = back.id
 RETURNING id

@@ -13,13 +13,15 @@ SELECT pg_advisory_xact_lock(8433, 1)
 UPDATE tidewheel.meta SET lanes = lanes + 1
 
 -- name: find_lane
-SELECT id FROM tidewheel.lane WHERE tenant = $1 AND queue = $2 AND kind = $3 AND needs = $4 AND keyed = $5
+SELECT id FROM tidewheel.lane WHERE tenant = $1 AND queue = $2 AND kind = $3 AND needs = $4 AND keyed = $5 AND retried = $6
 
 -- name: add_lane
-INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, gate) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id
+INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, retried, gate) VALUES ($1, $2, $3, $4, $5, $6, $7)
+RETURNING id
 
 -- name: add_jobs
 -- A column that is empty for all rows is passed as NULL and padded.
+-- Adds nothing at all if one of the queues has a cap, unless its lock is held.
 -- run_at is never before now: a row behind the marks of the claimers would wait for the next sweep.
 INSERT INTO tidewheel.job (
        id, lane, tenant, priority, state, run_at, due_at, start_by, args, labels, options, limit_keys,
@@ -36,6 +38,9 @@ SELECT spec.id, spec.lane, spec.tenant, spec.priority, CASE WHEN spec.waits > 0 
               AS spec (id, lane, tenant, priority, args, labels, options, run_at, delay, start_by, limit_keys,
                        idempotency_key, unique_key, schedule_id, waits, on_parent_failure)
        ) AS spec
+ WHERE $17::boolean OR NOT EXISTS (
+       SELECT FROM tidewheel.queue_cap AS cap
+         JOIN tidewheel.lane ON lane.tenant = cap.tenant AND lane.queue = cap.queue AND lane.id = ANY ($2::integer[]))
 ON CONFLICT (tenant, unique_key) WHERE unique_key IS NOT NULL DO NOTHING
 RETURNING id
 
@@ -75,7 +80,7 @@ SELECT job.id, job.tenant, job.unique_key, job.state
 SELECT lane.id, lane.tenant
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
- WHERE tenant.name = $1 AND lane.queue = $2 AND lane.kind = $3 AND lane.needs = $4 AND lane.keyed = $5
+ WHERE tenant.name = $1 AND lane.queue = $2 AND lane.kind = $3 AND lane.needs = $4 AND lane.keyed = $5 AND NOT lane.retried
 
 -- name: mark_caller
 -- In the caller's transaction a race that was lost must not undo what the caller did.

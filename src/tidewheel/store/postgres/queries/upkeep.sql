@@ -6,7 +6,7 @@ SELECT id FROM tidewheel.job
    FOR UPDATE SKIP LOCKED
 
 -- name: lock_dropped
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -18,7 +18,7 @@ SELECT id FROM tidewheel.job
  WHERE lane.gate = 'drop'
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -29,7 +29,7 @@ UNION ALL
  WHERE lane.gate = 'drop' AND lane.keyed
  LIMIT $1)
 UNION ALL
-(SELECT head.id
+(SELECT head.id, lane.id AS lane
   FROM tidewheel.lane
  CROSS JOIN LATERAL (
        SELECT job.id FROM tidewheel.job
@@ -41,12 +41,45 @@ UNION ALL
  WHERE lane.gate = 'drop'
  LIMIT $1)
 
--- name: clear_census
-DELETE FROM tidewheel.census
-
 -- name: take_census
+-- All in one statement, tally included. In the order of the keys: two who count at once do not wait for one another.
+WITH folded AS (
+    DELETE FROM tidewheel.tally RETURNING *
+), rolled AS (
+    INSERT INTO tidewheel.rollup AS kept (day, lane, state, jobs)
+    SELECT day, lane, state, sum(jobs) FROM folded GROUP BY day, lane, state ORDER BY day, lane, state
+    ON CONFLICT (day, lane, state) DO UPDATE SET jobs = kept.jobs + excluded.jobs
+), counted AS MATERIALIZED (
+    SELECT lane, state, priority, count(*) AS jobs FROM tidewheel.job GROUP BY lane, state, priority
+), noted AS (
+    UPDATE tidewheel.meta SET census_at = tidewheel.now()
+), cleared AS (
+    DELETE FROM tidewheel.census
+     WHERE NOT EXISTS (
+           SELECT FROM counted
+            WHERE counted.lane = census.lane AND counted.state = census.state AND counted.priority = census.priority)
+), rated AS (
+    -- What has finished is compared with what had at the last census.
+    INSERT INTO tidewheel.finish_rate AS old (lane, finished, taken_at)
+    SELECT lane, sum(jobs), tidewheel.now()
+      FROM (
+           SELECT lane, state, jobs FROM tidewheel.rollup
+           UNION ALL
+           SELECT lane, state, jobs FROM tidewheel.tally
+           ) AS finished
+     WHERE state IN ('succeeded', 'dead')
+     GROUP BY lane
+     ORDER BY lane
+    ON CONFLICT (lane) DO UPDATE
+       SET per_second = CASE WHEN excluded.taken_at > old.taken_at
+                             THEN greatest(0, excluded.finished - old.finished)
+                                  / extract(epoch FROM excluded.taken_at - old.taken_at)::float8 END,
+           finished = excluded.finished, taken_at = excluded.taken_at
+     WHERE excluded.taken_at <> old.taken_at
+)
 INSERT INTO tidewheel.census (lane, state, priority, jobs)
-SELECT lane, state, priority, count(*) FROM tidewheel.job GROUP BY lane, state, priority
+SELECT lane, state, priority, jobs FROM counted ORDER BY lane, state, priority
+ON CONFLICT (lane, state, priority) DO UPDATE SET jobs = excluded.jobs
 
 -- name: fold_tally
 WITH folded AS (
@@ -55,12 +88,6 @@ WITH folded AS (
 INSERT INTO tidewheel.rollup AS kept (day, lane, state, jobs)
 SELECT day, lane, state, sum(jobs) FROM folded GROUP BY day, lane, state ORDER BY day, lane, state
 ON CONFLICT (day, lane, state) DO UPDATE SET jobs = kept.jobs + excluded.jobs
-
--- name: note_census
-UPDATE tidewheel.meta SET census_at = tidewheel.now()
-
--- name: lock_census
-SELECT pg_advisory_xact_lock(8433, 3)
 
 -- name: prepare_days
 SELECT tidewheel.prepare_days((tidewheel.now() AT TIME ZONE 'UTC')::date - 1, $1 + 1)
@@ -83,19 +110,53 @@ SELECT relname AS part
  WHERE relnamespace = 'tidewheel'::regnamespace AND relkind = 'r' AND NOT relispartition
    AND relname ~ '^(job_history_succeeded|job_history_other|attempt|log)_[0-9]{8}$'
 
--- name: retire_states
--- For states that are kept for less time than others in the same partitions; whole days, as with partitions.
+-- name: days_to_retire
+-- Where there is something that a rule lets go: the numbers of each day tell, so that no day is looked through in vain.
+SELECT rollup.day, array_agg(rollup.lane) AS lanes
+  FROM tidewheel.rollup
+  JOIN tidewheel.lane ON lane.id = rollup.lane
+ WHERE rollup.state = $1 AND rollup.jobs > 0 AND rollup.day < ((tidewheel.now() - $2::interval) AT TIME ZONE 'UTC')::date
+   AND ($3::text IS NULL OR lane.kind = $3) AND lane.kind <> ALL ($4::text[])
+ GROUP BY rollup.day
+ ORDER BY rollup.day
+
+-- name: retire_jobs
+-- For what is kept for less time than others in the same partitions.
 WITH gone AS (
     DELETE FROM tidewheel.job_history
-     WHERE state = $1 AND finished_at < date_trunc('day', tidewheel.now() - $2::interval, 'UTC')
+     WHERE state = $1 AND finished_at >= $2::timestamptz AND finished_at < $2::timestamptz + interval '1 day'
+       AND lane = ANY ($3::integer[])
        AND id = ANY (ARRAY(
            SELECT id FROM tidewheel.job_history
-            WHERE state = $1 AND finished_at < date_trunc('day', tidewheel.now() - $2::interval, 'UTC')
-            LIMIT $3))
-    RETURNING finished_at, lane, state
+            WHERE state = $1 AND finished_at >= $2::timestamptz AND finished_at < $2::timestamptz + interval '1 day'
+              AND lane = ANY ($3::integer[])
+            LIMIT $4))
+    RETURNING id, finished_at, lane, state
+), uncounted AS (
+    INSERT INTO tidewheel.tally (day, lane, state, jobs)
+    SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
+), forgotten AS (
+    DELETE FROM tidewheel.attempt WHERE job_id = ANY (ARRAY(SELECT id FROM gone))
 )
-INSERT INTO tidewheel.tally (day, lane, state, jobs)
-SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, -count(*) FROM gone GROUP BY 1, 2, 3
+SELECT count(*) FROM gone
+
+-- name: next_by_id
+-- The next active jobs by their ids, with whether they have waited for too long.
+SELECT id, state <> 'running' AND run_at < tidewheel.now() - $3::interval AS old
+  FROM tidewheel.job
+ WHERE id > $1 AND id < $2
+ ORDER BY id
+ LIMIT $4
+
+-- name: lock_old
+SELECT job.id
+  FROM unnest($1::uuid[]) AS named (id)
+ CROSS JOIN LATERAL (
+       SELECT job.id FROM tidewheel.job
+        WHERE job.id = named.id AND job.state || '' <> 'running' AND job.run_at < tidewheel.now() - $2::interval
+        LIMIT 1
+          FOR UPDATE SKIP LOCKED
+       ) AS job
 
 -- name: forget_days
 -- Numbers of days that are over and whose partition was taken off.

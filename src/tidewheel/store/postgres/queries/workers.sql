@@ -33,16 +33,3 @@ RETURNING id
 
 -- name: workers
 SELECT * FROM tidewheel.worker WHERE $1::boolean IS NULL OR alive = $1 ORDER BY id DESC
-
--- name: take_duty
-INSERT INTO tidewheel.duty AS held (name, holder, until, epoch)
-VALUES ($1, $2, tidewheel.now() + $3, 1)
-ON CONFLICT (name) DO UPDATE
-   SET until = excluded.until, holder = excluded.holder,
-       epoch = held.epoch + (held.holder <> excluded.holder)::integer
- WHERE held.holder = excluded.holder OR held.until <= tidewheel.now()
-RETURNING name, holder, until, epoch
-
--- name: release_duty
--- The row stays, so that the epoch goes on rising.
-UPDATE tidewheel.duty SET until = tidewheel.now() WHERE name = $1 AND holder = $2 AND until > tidewheel.now()

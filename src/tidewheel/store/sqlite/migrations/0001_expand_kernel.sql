@@ -13,10 +13,12 @@ INSERT INTO meta (one) VALUES (1);
 CREATE TABLE tenant (
     id     INTEGER PRIMARY KEY,
     name   TEXT NOT NULL UNIQUE,
-    weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0)
+    weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0),
+    max_queued  INTEGER CHECK (max_queued >= 0),
+    max_payload INTEGER CHECK (max_payload > 0)
 ) STRICT;
 
--- An interned (tenant, queue, kind, needs, keyed): the unit of order, fairness and gating. Lanes are few and stay.
+-- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
 CREATE TABLE lane (
     id     INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenant,
@@ -24,8 +26,10 @@ CREATE TABLE lane (
     kind   TEXT NOT NULL,
     needs  TEXT NOT NULL,
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
-    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop')),
-    UNIQUE (tenant, queue, kind, needs, keyed)
+    -- Whether its jobs have failed before; such a lane appears with the first failure.
+    retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
+    gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
+    UNIQUE (tenant, queue, kind, needs, keyed, retried)
 ) STRICT;
 
 -- Active jobs only; the end of a job moves it to job_history.
@@ -46,6 +50,8 @@ CREATE TABLE job (
     worker          BLOB,
     cancel_at       INTEGER,
     cancel_reason   TEXT,
+    -- Asked to stop because of a gate that holds: to be given back, and not cancelled.
+    held            INTEGER NOT NULL DEFAULT 0 CHECK (held IN (0, 1)),
     waits_for       TEXT CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
     limit_keys      TEXT,
     unique_key      TEXT,
@@ -71,6 +77,7 @@ CREATE INDEX job_blocked ON job (lane, priority, id) WHERE state = 'blocked';
 CREATE INDEX job_tenant ON job (tenant, id);
 CREATE INDEX job_start_by ON job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS NOT NULL;
+CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
 -- Finished jobs, with all that a redrive needs.
 CREATE TABLE job_history (
@@ -109,12 +116,18 @@ CREATE TABLE job_history (
     result          TEXT CHECK (json_valid(result)),
     result_location TEXT,
     error           TEXT,
-    usage           TEXT
+    usage           TEXT,
+    -- When all that the job was about was removed; only the fact that there was such a job is left.
+    erased_at       INTEGER,
+    -- Of the error, for the dead.
+    fingerprint     TEXT
 ) STRICT;
 CREATE INDEX job_history_tenant ON job_history (tenant, id);
 CREATE INDEX job_history_age ON job_history (state, finished_at);
 -- Dead letters are few among the many; lists of them must not walk over all that succeeded.
 CREATE INDEX job_history_failed ON job_history (state, id) WHERE state <> 'succeeded';
+-- Dead letters by what they died of; the index has all that their groups show.
+CREATE INDEX job_history_dead ON job_history (tenant, fingerprint, lane, finished_at, id) WHERE state = 'dead';
 
 -- Who waits, or waited, for whom. Written with the child; `done` once the child need not wait for this parent any more.
 CREATE TABLE dependency (
@@ -185,6 +198,14 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+-- How fast jobs end, by what had finished at the last two censuses.
+CREATE TABLE finish_rate (
+    lane       INTEGER NOT NULL PRIMARY KEY,
+    finished   INTEGER NOT NULL,
+    taken_at   INTEGER NOT NULL,
+    per_second REAL
+) STRICT;
+
 -- One row a worker, one lease a worker; runs are found by job.worker.
 CREATE TABLE worker (
     id            BLOB NOT NULL PRIMARY KEY,
@@ -201,32 +222,110 @@ CREATE TABLE worker (
     ended_at      INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- Nodes that do chores, which duties each is ready for, and until when it counts as there.
+CREATE TABLE keeper (
+    id     BLOB NOT NULL PRIMARY KEY,
+    duties TEXT NOT NULL,
+    until  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- A duty is its holder's for as long as that is there.
 CREATE TABLE duty (
     name   TEXT NOT NULL PRIMARY KEY,
-    holder BLOB NOT NULL,
-    until  INTEGER NOT NULL,
+    holder BLOB,
     epoch  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE gate (
     id         BLOB NOT NULL PRIMARY KEY,
-    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop')),
+    mode       TEXT NOT NULL CHECK (mode IN ('hold', 'drop', 'slow')),
     kind       TEXT,
     queue      TEXT,
     tenant     TEXT,
     reason     TEXT NOT NULL,
     author     TEXT NOT NULL,
     created_at INTEGER NOT NULL,
+    -- Of a slow one: jobs a second over the whole cluster, and from when on the next one may start.
+    rate       REAL CHECK (rate > 0 AND (rate IS NOT NULL) = (mode = 'slow')),
+    ready_at   INTEGER NOT NULL,
+    expires_at INTEGER,
+    stop_running INTEGER NOT NULL CHECK (stop_running IN (0, 1)),
     CHECK (coalesce(kind, queue, tenant) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE limit_key (
-    tenant  INTEGER NOT NULL REFERENCES tenant,
-    key     TEXT NOT NULL,
-    most    INTEGER NOT NULL CHECK (most > 0),
-    running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
-    PRIMARY KEY (tenant, key)
+-- At most so many jobs of a tenant wait in a queue.
+CREATE TABLE queue_cap (
+    tenant   INTEGER NOT NULL REFERENCES tenant,
+    queue    TEXT NOT NULL,
+    most     INTEGER NOT NULL CHECK (most > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    PRIMARY KEY (tenant, queue)
 ) STRICT, WITHOUT ROWID;
+
+-- What holds for the keys `name` and `name=value`; their rows in limit_key are made when they are first used.
+CREATE TABLE limit_rule (
+    name    TEXT NOT NULL PRIMARY KEY,
+    most    INTEGER CHECK (most > 0),
+    starts  INTEGER CHECK (starts > 0),
+    seconds INTEGER CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst   INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- Set by an operator: what tasks declare does not change it.
+    by_hand INTEGER NOT NULL CHECK (by_hand IN (0, 1)),
+    CHECK (coalesce(most, starts) IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+
+-- At most `most` run at once; `starts` in so many `seconds` may start, out of a bucket of `burst` tokens.
+CREATE TABLE limit_key (
+    tenant    INTEGER NOT NULL REFERENCES tenant,
+    key       TEXT NOT NULL,
+    rule      TEXT,
+    most      INTEGER CHECK (most > 0),
+    running   INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
+    starts    INTEGER CHECK (starts > 0),
+    seconds   INTEGER CHECK ((seconds IS NULL) = (starts IS NULL)),
+    burst     INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
+    -- How full the bucket was at `filled_at`; NULL for a new one, which is full.
+    tokens    REAL,
+    filled_at INTEGER,
+    -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
+    look_at   INTEGER,
+    PRIMARY KEY (tenant, key),
+    CHECK (coalesce(most, starts) IS NOT NULL)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX limit_key_look ON limit_key (look_at) WHERE look_at IS NOT NULL;
+
+-- `next_fire_at` is the first occurrence that is not recorded; NULL if there is none, and while it is paused.
+CREATE TABLE schedule (
+    id           BLOB NOT NULL PRIMARY KEY,
+    tenant       INTEGER NOT NULL REFERENCES tenant,
+    name         TEXT NOT NULL,
+    shard        INTEGER NOT NULL,
+    definition   TEXT NOT NULL,
+    paused       INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+    version      INTEGER NOT NULL DEFAULT 1,
+    fired        INTEGER NOT NULL DEFAULT 0,
+    next_fire_at INTEGER CHECK (next_fire_at IS NULL OR NOT paused),
+    declared_by  TEXT,
+    orphaned_at  INTEGER,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+-- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
+CREATE TABLE occurrence (
+    schedule_id BLOB NOT NULL,
+    fire_at     INTEGER NOT NULL,
+    source      TEXT NOT NULL CHECK (source IN ('planned', 'manual', 'backfill')),
+    outcome     TEXT NOT NULL CHECK (outcome IN ('made', 'missed', 'skipped')),
+    reason      TEXT NOT NULL DEFAULT '',
+    job_id      BLOB CHECK (outcome <> 'made' OR job_id IS NOT NULL),
+    undecided   INTEGER CHECK (undecided IS NULL OR outcome = 'made'),
+    recorded_at INTEGER NOT NULL,
+    PRIMARY KEY (schedule_id, fire_at)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX occurrence_undecided ON occurrence (undecided, fire_at) WHERE undecided IS NOT NULL;
+CREATE INDEX occurrence_age ON occurrence (recorded_at);
 
 -- `check_at` is when to see whether the key may be forgotten; the end of its job may put that off.
 CREATE TABLE idempotency (
@@ -239,17 +338,48 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_check ON idempotency (check_at);
 
+-- Keys of those who come by the network. Kept is a digest and not the key; a key that was revoked stays.
+CREATE TABLE api_key (
+    id           BLOB NOT NULL PRIMARY KEY,
+    prefix       TEXT NOT NULL UNIQUE,
+    digest       BLOB NOT NULL,
+    tenant       TEXT,
+    role         TEXT NOT NULL CHECK (role IN ('admin', 'operator', 'submitter', 'viewer', 'worker')),
+    name         TEXT NOT NULL,
+    created_at   INTEGER NOT NULL,
+    created_by   TEXT NOT NULL,
+    expires_at   INTEGER,
+    last_used_at INTEGER,
+    revoked_at   INTEGER,
+    rate         REAL,
+    burst        INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Who changed what. Entries are added, and removed when they are old; none is changed.
+CREATE TABLE audit (
+    id      BLOB NOT NULL PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    actor   TEXT NOT NULL,
+    role    TEXT NOT NULL,
+    key_id  BLOB,
+    tenant  TEXT,
+    action  TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    detail  TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX audit_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
-       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id, job.cancel_at, lane.gate,
-       job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
+       job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
+       CASE WHEN NOT job.held THEN job.cancel_at END AS cancel_at, lane.gate, job.waits_for, job.token, job.failures, job.losses, job.created_at, job.updated_at, job.due_at, job.run_at,
        job.start_by, job.started_at, job.ended_at, job.worker, NULL AS finished_at, NULL AS result,
        NULL AS result_location, NULL AS error, NULL AS usage, job.waits, job.on_parent_failure,
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.tenant AS tenant_id
+       NULL AS erased_at, job.tenant AS tenant_id
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -263,7 +393,7 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.tenant AS tenant_id
+       job.erased_at, job.tenant AS tenant_id
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;

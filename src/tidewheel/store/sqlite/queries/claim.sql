@@ -46,13 +46,13 @@ UPDATE job
 -- The runs of a claim, in the order in which they should start.
 SELECT json_group_array(json_array(
        hex(id), token, lane, priority, args, labels, options, run_at, due_at, start_by, started_at, failures, losses,
-       cancel_at IS NOT NULL))
+       cancel_at IS NOT NULL, json(limit_keys)))
   FROM (SELECT * FROM job WHERE rowid IN (SELECT value FROM json_each(:places)) ORDER BY priority, run_at, id)
 
 -- name: owned
 SELECT json_group_array(json_array(
        hex(id), token, lane, priority, args, labels, options, run_at, due_at, start_by, started_at, failures, losses,
-       cancel_at IS NOT NULL))
+       cancel_at IS NOT NULL, json(limit_keys)))
   FROM (SELECT * FROM job WHERE state = 'running' AND worker = :worker ORDER BY priority, run_at, id)
 
 -- name: keys_of

@@ -1,22 +1,38 @@
--- name: room
--- How much room the named keys have, of those that have a limit.
-SELECT json_group_array(json_array(limit_key.tenant, limit_key.key, limit_key.most - limit_key.running))
+-- name: standings
+-- How the limits of the named keys stand, of those that have one.
+SELECT json_group_array(json_array(limit_key.tenant, limit_key.key, json_array(
+       limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
+       limit_key.filled_at, limit_key.look_at)))
   FROM json_each(:keys) AS named
  CROSS JOIN limit_key ON limit_key.tenant = named.value ->> 0 AND limit_key.key = named.value ->> 1
 
--- name: add_running
-UPDATE limit_key
-   SET running = max(0, running + change.n)
-  FROM (SELECT value ->> 0 AS tenant, value ->> 1 AS key, value ->> 2 AS n FROM json_each(:changes)) AS change
- WHERE limit_key.tenant = change.tenant AND limit_key.key = change.key
-
--- name: room_for_waiters
--- Those of the named keys that have both waiters and room, and how much; -1 is no bound, for a key without a limit.
-SELECT json_group_array(json_array(named.tenant, named.key, coalesce(limit_key.most - limit_key.running, -1)))
+-- name: standings_and_waiters
+-- The same for all of the named keys, with or without a limit, and whether someone waits for it.
+SELECT json_group_array(json_array(named.tenant, named.key,
+       EXISTS (SELECT 1 FROM job WHERE state = 'limited' AND tenant = named.tenant AND waits_for = named.key),
+       CASE WHEN limit_key.key IS NOT NULL THEN json_array(
+            limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
+            limit_key.filled_at, limit_key.look_at) END))
   FROM (SELECT value ->> 0 AS tenant, value ->> 1 AS key FROM json_each(:keys)) AS named
   LEFT JOIN limit_key ON limit_key.tenant = named.tenant AND limit_key.key = named.key
- WHERE (limit_key.most IS NULL OR limit_key.most > limit_key.running)
-   AND EXISTS (SELECT 1 FROM job WHERE state = 'limited' AND tenant = named.tenant AND waits_for = named.key)
+
+-- name: set_standings
+UPDATE limit_key
+   SET running = now.running, tokens = now.tokens, filled_at = now.filled_at, look_at = now.look_at
+  FROM (
+       SELECT value ->> 0 AS tenant, value ->> 1 AS key, value ->> 2 AS running, value ->> 3 AS tokens,
+              value ->> 4 AS filled_at, value ->> 5 AS look_at
+         FROM json_each(:standings)
+       ) AS now
+ WHERE limit_key.tenant = now.tenant AND limit_key.key = now.key
+
+-- name: due_looks
+SELECT json_group_array(json_array(tenant, key, json_array(
+       most, running, starts, seconds, burst, tokens, filled_at, look_at)))
+  FROM (SELECT * FROM limit_key WHERE look_at IS NOT NULL AND look_at <= :now ORDER BY look_at LIMIT :limit)
+
+-- name: next_look
+SELECT min(look_at) FROM limit_key WHERE look_at IS NOT NULL
 
 -- name: waiters
 SELECT json_group_array(json_array(rowid, lane * 4 + priority, run_at))
@@ -35,8 +51,11 @@ UPDATE job
  WHERE rowid IN (SELECT value ->> 0 FROM json_each(:waiters)) AND +state = 'limited'
 
 -- name: set_limit
-INSERT INTO limit_key (tenant, key, most) VALUES (:tenant, :key, :most)
-ON CONFLICT (tenant, key) DO UPDATE SET most = excluded.most
+-- A bucket that is there is kept, so that setting a limit anew gives no tokens away.
+INSERT INTO limit_key (tenant, key, most, starts, seconds, burst)
+VALUES (:tenant, :key, :most, :starts, :seconds, :burst)
+ON CONFLICT (tenant, key) DO UPDATE
+   SET rule = NULL, most = excluded.most, starts = excluded.starts, seconds = excluded.seconds, burst = excluded.burst
 
 -- name: recount
 -- Recounts from the runs themselves, for one key or for all, and tells which counters were wrong.
@@ -58,21 +77,77 @@ UPDATE limit_key
    AND (:key IS NULL OR (limit_key.tenant = :tenant AND limit_key.key = :key))
 RETURNING limit_key.tenant, limit_key.key
 
--- name: get_limit
-SELECT tenant.name, limit_key.key, limit_key.most, limit_key.running
-  FROM limit_key
-  JOIN tenant ON tenant.id = limit_key.tenant
- WHERE limit_key.tenant = :tenant AND limit_key.key = :key
-
 -- name: remove_limit
 DELETE FROM limit_key WHERE tenant = :tenant AND key = :key RETURNING key
 
 -- name: limits
-SELECT tenant.name, limit_key.key, limit_key.most, limit_key.running
+SELECT tenant.name, limit_key.key, limit_key.rule, limit_key.most, limit_key.running, limit_key.starts,
+       limit_key.seconds, limit_key.burst, limit_key.tokens, limit_key.filled_at, limit_key.look_at
   FROM limit_key
   JOIN tenant ON tenant.id = limit_key.tenant
- WHERE :tenant IS NULL OR tenant.name = :tenant
+ WHERE (:tenant IS NULL OR tenant.name = :tenant) AND (:key IS NULL OR limit_key.key = :key)
  ORDER BY tenant.name, limit_key.key
+
+-- name: limit_rules
+SELECT name, most, starts, seconds, burst, by_hand FROM limit_rule ORDER BY name
+
+-- name: put_rule
+-- What tasks declare changes nothing that an operator set. Answers if something was changed.
+INSERT INTO limit_rule (name, most, starts, seconds, burst, by_hand)
+VALUES (:name, :most, :starts, :seconds, :burst, :by_hand)
+ON CONFLICT (name) DO UPDATE
+   SET most = excluded.most, starts = excluded.starts, seconds = excluded.seconds, burst = excluded.burst,
+       by_hand = excluded.by_hand
+ WHERE excluded.by_hand >= limit_rule.by_hand
+   AND (limit_rule.most, limit_rule.starts, limit_rule.seconds, limit_rule.burst, limit_rule.by_hand)
+       IS NOT (excluded.most, excluded.starts, excluded.seconds, excluded.burst, excluded.by_hand)
+RETURNING name
+
+-- name: follow_rule
+UPDATE limit_key
+   SET most = limit_rule.most, starts = limit_rule.starts, seconds = limit_rule.seconds, burst = limit_rule.burst
+  FROM limit_rule
+ WHERE limit_key.rule = :name AND limit_rule.name = :name
+
+-- name: keys_of_runs_under_rule
+-- Makes rows for keys of a rule under which jobs run already.
+INSERT INTO limit_key (tenant, key, rule, most, starts, seconds, burst)
+SELECT DISTINCT job.tenant, held.value, limit_rule.name, limit_rule.most, limit_rule.starts, limit_rule.seconds,
+       limit_rule.burst
+  FROM limit_rule
+ CROSS JOIN job INDEXED BY job_running
+ CROSS JOIN json_each(job.limit_keys) AS held
+ WHERE limit_rule.name = :name AND job.state = 'running' AND job.limit_keys IS NOT NULL
+   AND (held.value = :name OR substr(held.value, 1, length(:name) + 1) = :name || '=')
+ON CONFLICT (tenant, key) DO NOTHING
+
+-- name: make_limit_key
+-- Makes the row of a key that is used for the first time.
+INSERT INTO limit_key (tenant, key, rule, most, starts, seconds, burst)
+SELECT :tenant, :key, name, most, starts, seconds, burst FROM limit_rule WHERE name = :rule
+ON CONFLICT (tenant, key) DO NOTHING
+
+-- name: remove_rule
+DELETE FROM limit_rule WHERE name = :name RETURNING name
+
+-- name: remove_keys_of_rule
+DELETE FROM limit_key WHERE rule = :name RETURNING tenant, key
+
+-- name: keys_of_rule
+SELECT tenant, key FROM limit_key WHERE rule = :name
+
+-- name: forget_unused_keys
+-- Keys that a rule made and nobody uses: a bucket that is full again says no more than none.
+DELETE FROM limit_key
+ WHERE (tenant, key) IN (
+       SELECT tenant, key
+         FROM limit_key
+        WHERE rule IS NOT NULL AND running = 0
+          AND (tokens IS NULL OR starts IS NULL OR filled_at + (burst - tokens) * seconds * 1e6 / starts <= :now)
+          AND NOT EXISTS (SELECT 1 FROM job
+                           WHERE state = 'limited' AND job.tenant = limit_key.tenant AND waits_for = limit_key.key)
+        LIMIT :limit)
+RETURNING key
 
 -- name: keys_waited_for
 -- By a loose scan, for many may wait for few keys.

@@ -2,7 +2,7 @@
 -- Those of the named runs that are still this worker's; `key` is the place in the list that was given.
 SELECT json_group_array(json_array(
        named.key, job.rowid, job.token, job.lane, job.priority, job.cancel_at IS NOT NULL, job.cancel_reason, job.losses,
-       json(job.limit_keys), CASE WHEN job.awaited THEN named.value END))
+       json(job.limit_keys), CASE WHEN job.awaited THEN named.value END, job.held))
   FROM json_each(:jobs) AS named
  CROSS JOIN job ON job.id = unhex(named.value)
  WHERE +job.state = 'running' AND +job.worker = :worker
@@ -10,7 +10,7 @@ SELECT json_group_array(json_array(
 -- name: runs_of_worker
 SELECT json_group_array(json_array(
        0, rowid, token, lane, priority, cancel_at IS NOT NULL, cancel_reason, losses, json(limit_keys),
-       CASE WHEN awaited THEN hex(id) END))
+       CASE WHEN awaited THEN hex(id) END, held))
   FROM (SELECT rowid, * FROM job WHERE state = 'running' AND worker = :worker ORDER BY id)
 
 -- name: finish_returned
@@ -34,13 +34,14 @@ INSERT INTO job_history (
        id, lane, tenant, priority, state, run_at, due_at, start_by, token, failures, losses, worker, cancel_at,
        cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at,
        updated_at, started_at, ended_at, on_parent_failure, awaited, finished_at, cause, ran, result, result_location, error,
-       usage)
+       usage, fingerprint)
 SELECT job.id, lane, tenant, priority, ended.value ->> 3, run_at, due_at, start_by, token,
        failures + (ended.value ->> 4 IN ('gave_up', 'unstorable')), losses + (ended.value ->> 4 = 'quarantined'),
        worker, cancel_at, cancel_reason, limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options,
        created_at, :now, coalesce(ended.value ->> 8, started_at),
        CASE WHEN job.state = 'running' THEN :now ELSE ended_at END, on_parent_failure, awaited, :now, ended.value ->> 4, job.state = 'running',
-       ended.value ->> 5, ended.value ->> 6, ended.value ->> 7, ended.value ->> 9
+       ended.value ->> 5, ended.value ->> 6, ended.value ->> 7, ended.value ->> 9,
+       ended.value ->> 10
   FROM json_each(:ends) AS ended
  CROSS JOIN job ON job.rowid = ended.value ->> 0
  WHERE job.token = ended.value ->> 1 AND +job.state = ended.value ->> 2
@@ -49,14 +50,15 @@ SELECT job.id, lane, tenant, priority, ended.value ->> 3, run_at, due_at, start_
 DELETE FROM job WHERE rowid IN (SELECT value ->> 0 FROM json_each(:ends))
 
 -- name: give_back
--- Returns runs to the queue, never due before now.
+-- Returns runs to the queue, never due before now. Nobody who returns was cancelled: a request to stop that is left was
+-- that of a gate.
 UPDATE job
    SET state = 'queued', run_at = :now + max(0, back.delay), failures = job.failures + back.failures,
        losses = job.losses + back.losses, started_at = coalesce(back.started_at, job.started_at), ended_at = :now,
-       updated_at = :now
+       updated_at = :now, lane = back.lane, cancel_at = NULL, cancel_reason = NULL, held = 0
   FROM (
        SELECT value ->> 0 AS place, value ->> 1 AS token, value ->> 2 AS delay, value ->> 3 AS failures,
-              value ->> 4 AS losses, value ->> 5 AS started_at
+              value ->> 4 AS losses, value ->> 5 AS started_at, value ->> 6 AS lane
          FROM json_each(:back)
        ) AS back
  WHERE job.rowid = back.place AND +job.state = 'running' AND job.token = back.token

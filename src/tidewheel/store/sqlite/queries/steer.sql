@@ -7,8 +7,8 @@ SELECT json_array(
 
 -- name: ask_to_stop
 UPDATE job
-   SET cancel_at = :now, cancel_reason = :reason, updated_at = :now
- WHERE rowid = :place AND +state = 'running' AND cancel_at IS NULL
+   SET cancel_at = :now, cancel_reason = :reason, held = 0, updated_at = :now
+ WHERE rowid = :place AND +state = 'running' AND (cancel_at IS NULL OR held)
 
 -- name: redrivable
 -- Of jobs that claim the same unique key the first of the list goes. None goes whose children are still being told.
@@ -16,7 +16,7 @@ SELECT history.rowid, history.id, history.tenant, history.unique_key, history.la
   FROM json_each(:jobs) AS named
  CROSS JOIN job_history AS history ON history.id = unhex(named.value)
  CROSS JOIN tenant ON tenant.id = history.tenant
- WHERE history.state <> 'succeeded' AND (:tenant IS NULL OR tenant.name = :tenant)
+ WHERE history.state <> 'succeeded' AND history.erased_at IS NULL AND (:tenant IS NULL OR tenant.name = :tenant)
    AND NOT EXISTS (SELECT 1 FROM ended_parent WHERE ended_parent.parent = history.id)
    AND NOT EXISTS (
        SELECT 1 FROM job
@@ -35,12 +35,13 @@ INSERT INTO job (
        id, lane, tenant, priority, state, run_at, due_at, start_by, token, worker, limit_keys, unique_key,
        idempotency_key, schedule_id, args, labels, options, created_at, updated_at, started_at, ended_at,
        on_parent_failure, awaited)
-SELECT id, lane, tenant, priority, 'queued', :now, due_at, CASE WHEN start_by > :now THEN start_by END, token, worker,
+SELECT job_history.id, sent.value ->> 1, tenant, priority, 'queued', sent.value ->> 2, due_at,
+       CASE WHEN start_by > sent.value ->> 2 THEN start_by END, token, worker,
        limit_keys, unique_key, idempotency_key, schedule_id, args, labels, options, created_at, :now, started_at, ended_at,
        on_parent_failure, awaited
-  FROM job_history
- WHERE rowid IN (SELECT value FROM json_each(:places))
- ORDER BY id
+  FROM json_each(:sent) AS sent
+ CROSS JOIN job_history ON job_history.rowid = sent.value ->> 0
+ ORDER BY job_history.id
 
 -- name: remove_finished
 DELETE FROM job_history WHERE rowid IN (SELECT value FROM json_each(:places))

@@ -47,9 +47,18 @@ SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:counts
 -- name: date_census
 UPDATE meta SET census_at = :at
 
--- name: too_old
-SELECT json_group_array(rowid)
-  FROM (SELECT rowid FROM job_history WHERE state = :state AND finished_at < :until ORDER BY finished_at LIMIT :limit)
+-- name: next_finished
+-- The next jobs that ended in a state, with whether a rule goes for their kinds.
+SELECT json_group_array(json_array(place, finished_at, goes))
+  FROM (
+       SELECT job_history.rowid AS place, job_history.finished_at,
+              (:kind IS NULL OR lane.kind = :kind) AND lane.kind NOT IN (SELECT value FROM json_each(:but)) AS goes
+         FROM job_history
+        CROSS JOIN lane ON lane.id = job_history.lane
+        WHERE job_history.state = :state AND job_history.finished_at >= :since AND job_history.finished_at < :until
+          AND (job_history.finished_at, job_history.rowid) > (:since, :beyond)
+        ORDER BY job_history.finished_at, job_history.rowid
+        LIMIT :limit)
 
 -- name: lanes_of_finished
 SELECT lane, count(*) FROM job_history WHERE rowid IN (SELECT value FROM json_each(:places)) GROUP BY lane
@@ -79,3 +88,16 @@ DELETE FROM idempotency
 
 -- name: forget_workers
 DELETE FROM worker WHERE NOT alive AND ended_at < :now - :day
+
+-- name: next_by_id
+-- The next active jobs by their ids, with whether they have waited for too long.
+SELECT json_group_array(json_array(hex(id), old))
+  FROM (SELECT id, state <> 'running' AND run_at < :until AS old FROM job WHERE id > :beyond AND id < :young
+         ORDER BY id LIMIT :limit)
+
+-- name: old_waiting
+SELECT json_group_array(json_array(
+       rowid, token, state, lane, priority, json(limit_keys), CASE WHEN awaited THEN hex(id) END))
+  FROM (SELECT rowid, * FROM job
+         WHERE id IN (SELECT unhex(value) FROM json_each(:jobs)) AND +state <> 'running' AND run_at < :until
+         ORDER BY id)

@@ -34,14 +34,3 @@ SELECT id, name, queues, kinds, offer, ttl, alive, beat, registered_at, beat_at,
   FROM worker
  WHERE :alive IS NULL OR alive = :alive
  ORDER BY id DESC
-
--- name: take_duty
-INSERT INTO duty (name, holder, until, epoch) VALUES (:name, :holder, :now + :ttl, 1)
-ON CONFLICT (name) DO UPDATE
-   SET until = excluded.until, epoch = epoch + (holder <> excluded.holder), holder = excluded.holder
- WHERE holder = excluded.holder OR until <= :now
-RETURNING name, holder, until, epoch
-
--- name: release_duty
--- The row stays, so that the epoch goes on rising.
-UPDATE duty SET until = :now WHERE name = :name AND holder = :holder AND until > :now

@@ -1,0 +1,154 @@
+"""Makes the jobs of schedules: writes them ahead, and decides about overlap when they are due.
+
+Occurrences are written between half a minute and a minute ahead, in one transaction with their jobs, so that a job
+starts on time whatever becomes of the keeper meanwhile. Each shard of the schedules is a duty of its own. Two keepers
+that do the same duty do no harm: what the second records or decides, the store finds done.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from tidewheel.clock import Clock
+from tidewheel.model.duty import Agenda
+from tidewheel.model.schedule import Schedule
+from tidewheel.store.faults import Fault, silent
+from tidewheel.store.scheduling import SHARDS, Ahead, OccurrenceStore
+from tidewheel.triggers.planning import AHEAD, Plan, plan
+
+BATCH: Final = 200
+"""How many schedules are looked at in one piece."""
+MOST_RECORDED: Final = 1000
+"""How many occurrences are recorded in one transaction, unless one schedule has more."""
+MOST_PIECES: Final = 20
+"""How many pieces are done one after the other before the chore lets its duty be renewed."""
+ANYWAY: Final = timedelta(minutes=1)
+"""How often to look though neither the agenda nor the last look says that there is anything to do."""
+
+RECORD_EVERY: Final = 1.0
+"""Seconds between two looks for what to write ahead, at the least, unless there is more to do: there is time enough."""
+DECIDE_EVERY: Final = 0.2
+"""Seconds between two decisions, at the least: what becomes due in between is decided together."""
+
+_log = logging.getLogger(__name__)
+
+
+class Occurrences:
+    """Looks after the schedules of one shard."""
+
+    def __init__(
+        self, store: OccurrenceStore, clock: Clock, shard: int, *, ahead: timedelta = AHEAD, fault: Fault = silent
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._shard = shard
+        self._ahead = ahead
+        self._near = ahead / 2
+        self._fault = fault
+        self._wake_at: float | None = None
+        self._decided_at = float("-inf")
+        self._unreadable: dict[UUID, int] = {}
+
+    def pause(self) -> timedelta | None:
+        """Return how long it is until something is to be done, as far as the last look could tell."""
+        return None if self._wake_at is None else timedelta(seconds=max(0.0, self._wake_at - self._clock.monotonic()))
+
+    def wanted(self, agenda: Agenda) -> timedelta | None:
+        """Return zero if there is something to do, as the agenda says: others make and change schedules.
+
+        What is to come is no reason to look at the agenda: of that the duty itself knows by its last look.
+        """
+        fire, decision = agenda.next_fires[self._shard], agenda.next_decisions[self._shard]
+        near = fire is not None and fire - self._near <= agenda.now
+        return timedelta(0) if near or (decision is not None and decision <= agenda.now) else None
+
+    async def run_once(self) -> int:
+        """Do what is to be done now, in bounded pieces; return how many occurrences were recorded or decided."""
+        done = 0
+        for _ in range(MOST_PIECES):
+            looked_at = self._clock.monotonic()
+            ahead = await self._store.look_ahead(self._shard, self._near, limit=BATCH)
+            self._fault("looked")
+            if ahead.next_decision is not None and ahead.next_decision <= ahead.now:
+                self._decided_at = looked_at
+                done += await self._store.decide_overlaps(self._shard)
+                self._fault("decided")
+            plans = [planned for each in ahead.schedules if (planned := self._plan(each, ahead.now)) is not None]
+            for piece in _pieces(plans):
+                done += await self._store.record_occurrences(piece)
+                self._fault("recorded")
+            self._wake_at = self._next(ahead, plans, looked_at)
+            if self.pause() != timedelta(0):
+                break
+        return done
+
+    def _plan(self, schedule: Schedule, now: datetime) -> Plan | None:
+        """Plan a schedule; one that cannot be read any more must not hold up the others."""
+        try:
+            return plan(schedule, now, now + self._ahead)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is this schedule's alone
+            if self._unreadable.get(schedule.id) != schedule.version:
+                self._unreadable[schedule.id] = schedule.version
+                _log.error("schedule %r (%s) cannot be planned: %s", schedule.name, schedule.id, error)
+            return None
+
+    def _next(self, ahead: Ahead, plans: Sequence[Plan], looked_at: float) -> float | None:
+        """Return when, on the own clock, there will be something to do, if anything."""
+        if len(ahead.schedules) == BATCH or any(_is_behind(planned, ahead.now) for planned in plans):
+            return looked_at
+        fires = [ahead.next_fire_at, *(planned.next_fire_at for planned in plans)]
+        writes = [(at - self._near - ahead.now).total_seconds() for at in fires if at is not None]
+        decisions = [
+            ahead.next_decision,
+            *(
+                each.occurrences[0].fire_at
+                for each in plans
+                if each.occurrences and each.schedule.most_alive is not None
+            ),
+        ]
+        waits = [(at - ahead.now).total_seconds() for at in decisions if at is not None]
+        instants = [
+            *(looked_at + max(wait, RECORD_EVERY) for wait in writes),
+            *(max(looked_at + wait, self._decided_at + DECIDE_EVERY) for wait in waits),
+        ]
+        return min(instants, default=None)
+
+
+def duties_of(store: OccurrenceStore, clock: Clock) -> list[tuple[str, Occurrences]]:
+    """Return the duty of each shard with its name."""
+    return [(f"occurrences/{shard}", Occurrences(store, clock, shard)) for shard in range(SHARDS)]
+
+
+def retirement_of(store: OccurrenceStore) -> Callable[[], Awaitable[int]]:
+    """Return the chore that removes old occurrences."""
+
+    async def retire() -> int:
+        gone = 0
+        for _ in range(MOST_PIECES):
+            piece = await store.retire_occurrences()
+            gone += piece
+            if not piece:
+                break
+        return gone
+
+    return retire
+
+
+def _is_behind(planned: Plan, now: datetime) -> bool:
+    """Tell whether there is more to record for a schedule than one plan holds."""
+    return planned.next_fire_at is not None and planned.next_fire_at <= now
+
+
+def _pieces(plans: Sequence[Plan]) -> list[list[Plan]]:
+    """Split plans so that no transaction is too long."""
+    pieces: list[list[Plan]] = []
+    room = 0
+    for each in plans:
+        if len(each.occurrences) > room:
+            pieces.append([])
+            room = MOST_RECORDED
+        pieces[-1].append(each)
+        room -= len(each.occurrences)
+    return [piece for piece in pieces if piece]

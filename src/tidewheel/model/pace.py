@@ -1,0 +1,86 @@
+"""Pace: letting jobs through one after the other, no faster than a rate.
+
+A pace is remembered as one instant, `ready`: from then on the next one may pass. Whoever passes moves it on by one
+interval. Time in which nobody came is saved up, but only a little of it, so that a pause is not followed by a flood.
+"""
+
+from collections.abc import Hashable, Mapping
+from math import floor, isfinite
+from typing import Final, NamedTuple, TypeVar
+
+from tidewheel.errors import Invalid
+
+LEAST_RATE: Final = 1 / 86_400
+MOST_RATE: Final = 100_000.0
+SAVED: Final = 0.1
+"""Seconds of the rate that are saved up, and one in any case."""
+LOOK_AGAIN: Final = 0.02
+"""Seconds between two looks for those who wait at a high rate, so that they take several at a time."""
+STEP: Final = 1.0
+"""An instant further ahead than one interval and these seconds was set by a clock that has since been set back."""
+_ALMOST: Final = 2e-6
+"""Instants are stored in microseconds, and what is computed with them is about as exact."""
+
+Item = TypeVar("Item", bound=Hashable)
+Name = TypeVar("Name", bound=Hashable)
+
+
+class Pace(NamedTuple):
+    """A rate in seconds, and the instant from which on the next one may pass, in seconds too."""
+
+    rate: float
+    ready: float
+
+
+def check_rate(field: str, rate: object) -> None:
+    """Refuse rates at which nothing would pass, or everything."""
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not isfinite(rate):
+        raise Invalid(field, f"must be a number of jobs a second, not {rate!r}")
+    if rate <= 0:
+        raise Invalid(field, f"must be more than 0 a second, not {rate:g}; close a gate that holds to stop all")
+    if not LEAST_RATE <= rate <= MOST_RATE:
+        raise Invalid(field, f"must be between one a day and {MOST_RATE:,.0f} a second, not {rate:g} a second")
+
+
+def room(pace: Pace, now: float) -> int:
+    """Return how many may pass now."""
+    ready = _ready(pace, now)
+    late = now - ready + _ALMOST
+    return 0 if late < 0 else 1 + floor(late * pace.rate)
+
+
+def passed(pace: Pace, count: int, now: float) -> Pace:
+    """Return the pace after so many have passed now."""
+    return Pace(pace.rate, _ready(pace, now) + count / pace.rate)
+
+
+def look_at(pace: Pace, now: float) -> float:
+    """Return when it is worth looking again for those who did not pass."""
+    worth = max(1.0, min(_most(pace.rate), pace.rate * LOOK_AGAIN))
+    return _ready(pace, now) + (worth - 1) / pace.rate
+
+
+def fit(
+    wanted: Mapping[Item, int], paces_of: Mapping[Item, tuple[Name, ...]], rooms: Mapping[Name, int]
+) -> dict[Item, int]:
+    """Return how many of each may pass, the first first; each needs room under all of its paces that there are."""
+    left = dict(rooms)
+    fitting: dict[Item, int] = {}
+    for item, number in wanted.items():
+        own = [name for name in paces_of[item] if name in left]
+        count = min([number, *(left[name] for name in own)])
+        if count > 0:
+            fitting[item] = count
+            for name in own:
+                left[name] -= count
+    return fitting
+
+
+def _ready(pace: Pace, now: float) -> float:
+    if pace.ready > now + 1 / pace.rate + STEP:
+        return now
+    return max(pace.ready, now - (_most(pace.rate) - 1) / pace.rate)
+
+
+def _most(rate: float) -> float:
+    return max(1.0, floor(rate * SAVED))

@@ -1,0 +1,93 @@
+"""Rates: a bucket that fills with tokens as time goes by, and from which every start takes one; pure.
+
+A bucket holds at most `burst` tokens, so in any stretch of time there are at most `burst` starts more than the pace
+allows for it. Instants are microseconds. A clock that stands still or steps back adds nothing.
+"""
+
+import re
+from math import ceil, floor
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tidewheel.errors import Invalid
+
+PERIODS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+MOST_PER_SECOND: Final = 1_000_000
+MOST_BURST: Final = 1_000_000
+SLACK: Final = 5_000_000
+"""A bucket may have been filled this much later than now: whoever waited for its lock learned the time before that. If
+it was filled later still, the clock was set back, and filling begins anew from now."""
+_WHOLE: Final = 1e-6
+"""What adding up fractions may lose of a token."""
+
+_pace = re.compile(r"\s*(\d{1,9})\s*/\s*([a-z]+)\s*").fullmatch
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """So many starts in so many seconds, and at most `burst` at once after a pause."""
+
+    starts: int
+    seconds: int
+    burst: int
+
+    def __str__(self) -> str:
+        unit = next((name for name, seconds in PERIODS.items() if seconds == self.seconds), f"{self.seconds}s")
+        return f"{self.starts}/{unit}"
+
+    @property
+    def micros(self) -> float:
+        """The time in which one token comes."""
+        return self.seconds * 1e6 / self.starts
+
+
+class Level(NamedTuple):
+    """How many tokens a bucket held at an instant."""
+
+    tokens: float
+    at: int
+
+    @property
+    def whole(self) -> int:
+        """How many starts it is good for."""
+        return floor(self.tokens + _WHOLE)
+
+
+def parse_pace(text: object, burst: object = None, field: str = "rate") -> Pace:
+    """Read a pace such as `10/s`, `100/m` or `5/h`; without a burst that of one second, but at least one."""
+    found = _pace(text) if isinstance(text, str) else None
+    if found is None or found[2] not in PERIODS:
+        raise Invalid(field, f"must be a number of starts per s, m, h or d, such as 10/s or 100/m, not {text!r}")
+    starts, seconds = int(found[1]), PERIODS[found[2]]
+    given = max(1, -(-starts // seconds)) if burst is None else burst
+    if type(given) is not int:
+        raise Invalid("burst", f"must be a whole number, not {given!r}")
+    return check_pace(Pace(starts, seconds, given), field)
+
+
+def check_pace(pace: Pace, field: str = "rate") -> Pace:
+    """Refuse paces that would stop everything for ever, or none."""
+    if pace.starts < 1:
+        raise Invalid(field, f"must allow at least 1 start, not {pace.starts}; close a gate to stop a kind")
+    if pace.seconds not in PERIODS.values():
+        raise Invalid(field, f"must be per second, minute, hour or day, not per {pace.seconds} seconds")
+    if pace.starts > MOST_PER_SECOND * pace.seconds:
+        raise Invalid(field, f"must be at most {MOST_PER_SECOND} a second, not {pace}")
+    if not 1 <= pace.burst <= MOST_BURST:
+        raise Invalid("burst", f"must be between 1 and {MOST_BURST}, not {pace.burst}")
+    return pace
+
+
+def refill(level: Level, pace: Pace, now: int) -> Level:
+    """Return the level of a bucket now."""
+    if now >= level.at:
+        return Level(min(float(pace.burst), level.tokens + (now - level.at) / pace.micros), now)
+    at = now if now < level.at - SLACK else level.at
+    return Level(min(float(pace.burst), level.tokens), at)
+
+
+def next_token(level: Level, pace: Pace) -> int:
+    """Return when there will be one more whole token, or would be, if the bucket is full."""
+    missing = min(1.0, level.whole + 1 - level.tokens)
+    # Not a moment too early: whoever looks then must find it.
+    return level.at + max(1, ceil(missing * pace.micros))

@@ -1,0 +1,88 @@
+"""How many requests a key may make: a bucket of tokens that fills at a steady rate, as a function of its last state."""
+
+import math
+from typing import Final
+
+import msgspec
+
+from tidewheel.errors import Invalid
+
+MOST_RATE: Final = 1_000_000.0
+MOST_BURST: Final = 1_000_000
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """So many requests a second in the long run, and so many at once after a pause."""
+
+    per_second: float
+    burst: int
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """What was left at an instant, in seconds of a clock that never steps."""
+
+    tokens: float
+    at: float
+
+
+class Allowance(msgspec.Struct, frozen=True):
+    """The answer to one request, with what the fields `RateLimit` and `Retry-After` of HTTP say."""
+
+    allowed: bool
+    bucket: Bucket
+    limit: int
+    """Requests at once, at most."""
+    remaining: int
+    """How many more could be made at once now."""
+    reset: int
+    """Whole seconds until as many as at most could be made at once."""
+    retry_after: int
+    """Whole seconds until one more is allowed; 0 if this one was."""
+
+
+def take(bucket: Bucket | None, rate: Rate, now: float, cost: int = 1) -> Allowance:
+    """Decide on a request that counts as `cost`; None is a bucket that nobody has taken from.
+
+    A cost above the burst is allowed when the bucket is full, and then owed: nothing is impossible, it only takes its
+    time. What is refused takes nothing.
+    """
+    left = float(rate.burst)
+    if bucket is not None:
+        left = min(left, bucket.tokens + max(0.0, now - bucket.at) * rate.per_second)
+    needed = float(min(cost, rate.burst))
+    allowed = left >= needed
+    after = left - cost if allowed else left
+    return Allowance(
+        allowed=allowed,
+        bucket=Bucket(after, now),
+        limit=rate.burst,
+        remaining=max(0, math.floor(after)),
+        reset=math.ceil((rate.burst - after) / rate.per_second),
+        retry_after=0 if allowed else max(1, math.ceil((needed - left) / rate.per_second)),
+    )
+
+
+def full_at(bucket: Bucket, rate: Rate) -> float:
+    """Return when a bucket is full again, and so need not be remembered."""
+    return bucket.at + (rate.burst - bucket.tokens) / rate.per_second
+
+
+def check_rate(per_second: float | None, burst: int | None) -> None:
+    """Refuse rates that allow nothing, or anything."""
+    if per_second is not None and not 0 < per_second <= MOST_RATE:
+        raise Invalid("rate", f"must be more than 0 and at most {MOST_RATE:g} a second, not {per_second!r}")
+    if burst is not None and not 1 <= burst <= MOST_BURST:
+        raise Invalid("burst", f"must be between 1 and {MOST_BURST}, not {burst!r}")
+
+
+def rate_fields(allowance: Allowance, rate: Rate, policy: str = "key") -> dict[str, str]:
+    """Return what the fields of HTTP say about it: `RateLimit`, `RateLimit-Policy`, and `Retry-After` if need be.
+
+    After draft-ietf-httpapi-ratelimit-headers: a quota in a window, here the burst and the time in which it fills.
+    """
+    window = max(1, math.ceil(rate.burst / rate.per_second))
+    fields = {
+        "RateLimit-Policy": f'"{policy}";q={rate.burst};w={window}',
+        "RateLimit": f'"{policy}";r={allowance.remaining};t={allowance.reset}',
+    }
+    return fields if allowance.allowed else {**fields, "Retry-After": str(allowance.retry_after)}

@@ -1,0 +1,66 @@
+"""Builds schedules and occurrences from rows; both stores select the same columns in the same order."""
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.model.job import JobSpec
+from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, job_of
+from tidewheel.store.records import Dialect
+from tidewheel.triggers.planning import recurrence_of
+
+_definition: Final = msgspec.json.Decoder(ScheduleSpec).decode
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+def definition_text(spec: ScheduleSpec) -> str:
+    """Return a definition as it is stored; equal ones have equal texts."""
+    own = spec.definition if isinstance(spec, Schedule) else spec
+    return _encode(own).decode()
+
+
+def schedule_of(row: Any, dialect: Dialect) -> Schedule:
+    """Build a schedule from the columns of its statements."""
+    number, definition, paused, version, fired, next_at, app, orphaned, created, updated = row[:10]
+    spec = _definition(definition)
+    return Schedule(
+        **{field: getattr(spec, field) for field in ScheduleSpec.__struct_fields__},
+        id=dialect.uuid(number),
+        paused=bool(paused),
+        version=version,
+        fired=fired,
+        next_fire_at=None if next_at is None else dialect.instant(next_at),
+        declared_by=app,
+        orphaned_at=None if orphaned is None else dialect.instant(orphaned),
+        created_at=dialect.instant(created),
+        updated_at=dialect.instant(updated),
+    )
+
+
+def occurrence_of(row: Any, dialect: Dialect) -> Occurrence:
+    """Build an occurrence from (schedule_id, fire_at, source, outcome, reason, job_id)."""
+    schedule_id, fire_at, source, outcome, reason, job_id = row[:6]
+    return Occurrence(
+        schedule_id=dialect.uuid(schedule_id),
+        fire_at=dialect.instant(fire_at),
+        source=source,
+        outcome=Fate(outcome),
+        reason=reason,
+        job_id=None if job_id is None else dialect.uuid(job_id),
+    )
+
+
+def planned_job(schedule: Schedule, job_id: UUID, run_at: datetime) -> JobSpec:
+    """Return the job of a planned or manual occurrence."""
+    return job_of(schedule, job_id, run_at, recurrence_of(schedule))
+
+
+def backfill_job(schedule: Schedule, job_id: UUID, fire_at: datetime, run_at: datetime) -> JobSpec:
+    """Return the job of an occurrence of the past: it says which, and does not count among the live ones."""
+    return msgspec.structs.replace(
+        planned_job(schedule, job_id, run_at),
+        labels={**schedule.labels, "fire_at": fire_at.isoformat()},
+        limit_keys=schedule.limit_keys,
+    )

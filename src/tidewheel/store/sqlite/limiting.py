@@ -1,0 +1,108 @@
+"""Limits and rules as operators set them, and their upkeep."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from tidewheel.errors import NotFound
+from tidewheel.model.limit import Limit, LimitRule, limit_of, rule_from
+from tidewheel.model.rate import Pace
+from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.limits import Key, ensure_limit, let_go
+from tidewheel.store.sqlite.session import Session
+
+_keys: Final = msgspec.json.Decoder(list[tuple[int, str]]).decode
+
+
+def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, tenant: str) -> Limit:
+    """See `store.limiting.LimitStore.set_limit`."""
+    number = session.lanes.tenant(session.connection, tenant)
+    session.run("set_limit", tenant=number, key=key, **bounds(most, rate))
+    session.rows("recount", tenant=number, key=key)
+    let_go(session, [(number, key)], session.now)
+    session.stir()
+    ((row),) = session.rows("limits", tenant=tenant, key=key)
+    return limit_of(row, session.now)
+
+
+def remove_limit(session: Session, key: str, tenant: str) -> None:
+    """See `store.limiting.LimitStore.remove_limit`."""
+    number = session.lanes.known_tenant(tenant)
+    if number is None or not drop_limit(session, (number, key)):
+        raise NotFound("limit", key)
+
+
+def drop_limit(session: Session, key: Key) -> bool:
+    """Remove the limit of a key, if it has one; a rule holds again, or all go who wait."""
+    tenant, name = key
+    removed = session.value("remove_limit", tenant=tenant, key=name) is not None
+    if ensure_limit(session, key):
+        session.rows("recount", tenant=tenant, key=name)
+    let_go(session, [key], session.now)
+    session.lanes.look_again_at(session.value("next_look"))
+    return removed
+
+
+def limits(connection: apsw.Connection, tenant: str | None, now: int) -> list[Limit]:
+    """See `store.limiting.LimitStore.limits`."""
+    return [limit_of(row, now) for row in rows(connection, "limits", {"tenant": tenant, "key": None})]
+
+
+def put_rules(session: Session, new: Sequence[LimitRule]) -> int:
+    """See `store.limiting.LimitStore.set_rule` and `declare_rules`."""
+    changed = [rule.name for rule in new if session.rows("put_rule", **_rule_values(rule))]
+    if not changed:
+        return 0
+    for name in changed:
+        session.run("follow_rule", name=name)
+        session.run("keys_of_runs_under_rule", name=name)
+    session.rows("recount", tenant=None, key=None)
+    for name in changed:
+        let_go(session, session.rows("keys_of_rule", name=name), session.now)
+    _tell_others(session)
+    return len(changed)
+
+
+def remove_rule(session: Session, name: str) -> None:
+    """See `store.limiting.LimitStore.remove_rule`."""
+    if session.value("remove_rule", name=name) is None:
+        raise NotFound("rule", name)
+    let_go(session, session.rows("remove_keys_of_rule", name=name), session.now)
+    _tell_others(session)
+
+
+def rules(connection: apsw.Connection) -> list[LimitRule]:
+    """See `store.limiting.LimitStore.rules`."""
+    return [rule_from(row) for row in rows(connection, "limit_rules", {})]
+
+
+def repair_limits(session: Session) -> int:
+    """See `store.limiting.LimitStore.repair_limits`. Also lets those go who wait for a key without a limit."""
+    wrong = session.rows("recount", tenant=None, key=None)
+    let_go(session, _keys(session.value("keys_waited_for")), session.now)
+    return len(wrong)
+
+
+def forget_unused(session: Session, limit: int) -> int:
+    """See `store.limiting.LimitStore.forget_unused_limits`."""
+    return len(session.rows("forget_unused_keys", now=session.now, limit=limit))
+
+
+def _tell_others(session: Session) -> None:
+    session.lanes.changed(session.connection)
+    session.lanes.read(session.connection)
+    session.lanes.look_again_at(session.value("next_look"))
+    session.stir()
+
+
+def _rule_values(rule: LimitRule) -> dict[str, Any]:
+    return {"name": rule.name, "by_hand": int(rule.by_hand), **bounds(rule.most, rule.rate)}
+
+
+def bounds(most: int | None, rate: Pace | None) -> dict[str, Any]:
+    """Return the columns that say what a limit allows."""
+    if rate is None:
+        return {"most": most, "starts": None, "seconds": None, "burst": None}
+    return {"most": most, "starts": rate.starts, "seconds": rate.seconds, "burst": rate.burst}

@@ -1,0 +1,55 @@
+"""What operators ask of the store: gates, the shares of tenants, and why a job does not run."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+from uuid import UUID
+
+import apsw
+
+from tidewheel.clock import Clock
+from tidewheel.model.checks import check_name
+from tidewheel.model.gate import Gate, GateSpec, check_gate
+from tidewheel.model.tenant import Tenant, check_weight
+from tidewheel.model.why import Facts
+from tidewheel.store.sqlite import explaining, gating, sharing
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import micros
+
+T = TypeVar("T")
+
+
+class Operating:
+    """A part of the store; see `store.gating`, `store.sharing` and `store.explaining`."""
+
+    _clock: Clock
+
+    def _write(self, work: Callable[[Session], T]) -> "asyncio.Future[T]":
+        raise NotImplementedError
+
+    async def _read(self, look: Callable[[apsw.Connection], T]) -> T:
+        raise NotImplementedError
+
+    async def close_gate(self, spec: GateSpec) -> Gate:
+        check_gate(spec)
+        return await self._write(lambda session: gating.close_gate(session, spec))
+
+    async def open_gate(self, gate_id: UUID) -> None:
+        await self._write(lambda session: gating.open_gate(session, gate_id))
+
+    async def gates(self) -> list[Gate]:
+        return await self._read(gating.gates)
+
+    async def tend_gates(self) -> int:
+        return await self._write(gating.tend_gates)
+
+    async def set_weight(self, tenant: str, weight: float) -> Tenant:
+        given = Tenant(check_name("tenant", tenant), check_weight(weight))
+        return await self._write(lambda session: sharing.set_weight(session, given))
+
+    async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
+        return await self._read(lambda connection: sharing.tenants(connection, tenant))
+
+    async def explain(self, job_id: UUID, *, tenant: str | None = None) -> Facts:
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: explaining.explain(connection, job_id, tenant, now))

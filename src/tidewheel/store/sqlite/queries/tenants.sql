@@ -1,0 +1,2 @@
+-- name: set_weight
+UPDATE tenant SET weight = :weight WHERE id = :tenant
