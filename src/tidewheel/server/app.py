@@ -33,6 +33,8 @@ SEND_WITHIN: Final = 30.0
 """Seconds for a client to take a piece of a stream."""
 MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
+MOST_HELD: Final = 256 * 1024 * 1024
+"""Bytes of bodies in memory at once, of all requests together."""
 _NOBODY: Final = Actor(tenant="", role=Role.VIEWER)
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
@@ -59,6 +61,7 @@ class App:
         self._plain: dict[str, dict[str, Endpoint]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
+        self._held = 0
         self.under_way = 0
         """How many requests are being answered."""
         for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
@@ -124,7 +127,7 @@ class App:
             async with asyncio.timeout(seconds if endpoint.body is None else BODY_WITHIN) as limit:
                 if endpoint.body is not None:
                     told, code = code, "too-slow"
-                    call = replace(call, body=await _body(endpoint, call.headers, receive))
+                    call = replace(call, body=await self._body(endpoint, call.headers, receive))
                     code = told
                     if seconds != BODY_WITHIN:
                         limit.reschedule(asyncio.get_running_loop().time() + seconds)
@@ -132,6 +135,37 @@ class App:
         except TimeoutError:
             again = [("retry-after", str(RETRY_AFTER))]
             raise Refused(code, "it took too long", headers=again) from None
+
+    async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
+        parts: list[bytes] = []
+        try:
+            await self._read(headers, receive, endpoint.most_body, parts)
+            raw = b"".join(parts)
+            if not raw and endpoint.body_optional:
+                return endpoint.body()
+            media = check_media_type(headers, endpoint.media_types)
+            value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
+            return convert(value, endpoint.body)
+        finally:
+            self._held -= sum(map(len, parts))
+
+    async def _read(self, headers: Mapping[str, str], receive: Receive, most: int, parts: list[bytes]) -> None:
+        """Take the parts of a body, and refuse one that is too large before it is in memory."""
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > most:
+            raise Refused("too-large", f"at most {most} bytes, not {length}")
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            parts.append(part := message.get("body", b""))
+            self._held += len(part)
+            more = message.get("more_body", False)
+            if (size := size + len(part)) > most:
+                raise Refused("too-large", f"at most {most} bytes")
+            if self._held > MOST_HELD:
+                raise Refused("overloaded", "too much is sent at once", headers=[("retry-after", str(RETRY_AFTER))])
 
     def _find(self, path: str) -> Found:
         if (methods := self._plain.get(path)) is not None:
@@ -144,7 +178,9 @@ class App:
     # Answers
 
     async def _send(self, scope: Scope, receive: Receive, send: Send, answer: Answer, request_id: str) -> None:
-        if answer.stream is not None:
+        if answer.stream is not None and scope["method"] == "HEAD":
+            await answer.stream.aclose()
+        elif answer.stream is not None:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
         content = b"" if answer.body is None else _bytes(answer.body)
         fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
@@ -183,33 +219,6 @@ def _pages() -> Mapping[str, bytes]:
     """Make the documents when the first one asks, for that takes a while."""
     document = openapi_of(ENDPOINTS)
     return {"openapi": _encode(document), "docs": docs_of(document).encode()}
-
-
-async def _body(endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
-    raw = await _read(headers, receive, endpoint.most_body)
-    if not raw and endpoint.body_optional:
-        return endpoint.body()
-    media = check_media_type(headers, endpoint.media_types)
-    value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
-    return convert(value, endpoint.body)
-
-
-async def _read(headers: Mapping[str, str], receive: Receive, most: int) -> bytes:
-    """Return the body, or refuse one that is too large before it is in memory."""
-    length = headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > most:
-        raise Refused("too-large", f"at most {most} bytes, not {length}")
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGone
-        parts.append(part := message.get("body", b""))
-        more = message.get("more_body", False)
-        if (size := size + len(part)) > most:
-            raise Refused("too-large", f"at most {most} bytes")
-    return b"".join(parts)
 
 
 def _refusal(refused: Refused, path: str, request_id: str) -> Answer:

@@ -109,7 +109,7 @@ class Endpoint:
         if self.role is not None:
             common += ["unauthorized", "forbidden"]
         if self.body is not None:
-            common += ["malformed", "too-slow", "too-large", "unsupported-media-type", "invalid"]
+            common += ["malformed", "too-slow", "too-large", "unsupported-media-type", "invalid", "overloaded"]
         if self.method != "GET":
             common += ["outcome-unknown", "store-full"]
         if "{" in self.path:
