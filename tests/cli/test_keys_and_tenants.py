@@ -61,7 +61,7 @@ def test_a_key_is_revoked_by_its_prefix(tmp_path: Path) -> None:
         (("key", "revoke", "abcd2345"), "no key abcd2345"),
         (("key", "revoke", "x"), "key: must be named by its prefix"),
         (("tenant", "set", "a b"), "name: must consist of"),
-        (("tenant", "set", "ada", "--weight", "0"), "weight: must be between"),
+        (("tenant", "set", "ada", "--weight", "0"), "weight: must be more than 0"),
         (("tenant", "set", "ada", "--max-queued", "many"), "max_queued: must be a number or none"),
         (("tenant", "set", "ada", "--max-payload", "99999999"), "max_payload: must be between"),
     ],
@@ -101,3 +101,26 @@ def test_on_postgresql_it_is_the_same(tmp_path: Path, postgres_database: str) ->
     (key,) = answer(tmp_path, "key", "list", TIDE_DATABASE=postgres_database)
     assert key["id"] == made["id"]
     answer(tmp_path, "tenant", "set", "ada", TIDE_DATABASE=postgres_database)
+
+
+def test_what_was_changed_is_shown_with_who_did_it(tmp_path: Path) -> None:
+    made = answer(tmp_path, "key", "create", "ci", "--role", "viewer", "--tenant", "ada")
+    answer(tmp_path, "tenant", "set", "bob", "--weight", "2")
+    answer(tmp_path, "key", "revoke", made["prefix"])
+    entries = answer(tmp_path, "audit")
+    assert [entry["action"] for entry in entries] == ["keys.write", "tenants.write", "keys.write"]
+    assert {entry["actor"][:4] for entry in entries} == {"cli:"}
+    assert made["key"] not in json.dumps(entries)
+    assert len(answer(tmp_path, "audit", "--last", "1")) == 1
+    assert [entry["subject"] for entry in answer(tmp_path, "audit", "--tenant", "bob")] == ["bob"]
+    assert len(answer(tmp_path, "audit", "--action", "keys.write", "--subject", made["id"])) == 2
+    listed = tide(tmp_path, "audit").stdout.splitlines()
+    assert listed[0].split() == ["at", "actor", "tenant", "action", "subject", "detail"]
+    assert '{"did":"revoke"' in listed[1]
+    assert tide(tmp_path, "audit", "--last", "0").stderr == "tide: last: must be at least 1, not 0\n"
+
+
+def test_a_folder_of_secrets_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -> None:
+    for command in ("worker", "up"):
+        done = tide(tmp_path, command, "--secrets", "nowhere")
+        assert (done.returncode, done.stderr) == (1, "tide: secrets: there is no folder nowhere\n")

@@ -131,7 +131,9 @@ class Reference:
         return worker.alive and worker.lease_until > self.now
 
     def eligible(self, request: ClaimRequest) -> list[ModelJob]:
-        jobs = (job for job in self.jobs.values() if job.state is State.QUEUED and job.run_at <= self.now)
+        # A claim may itself let someone go for whom a token came.
+        waiting = (State.QUEUED, State.LIMITED)
+        jobs = (job for job in self.jobs.values() if job.state in waiting and job.run_at <= self.now)
         served = (job for job in jobs if job.spec.queue in request.queues and self.flag(job) in (OPEN, GateMode.SLOW))
         return [job for job in served if request.kinds is None or job.spec.kind in request.kinds]
 
@@ -148,6 +150,8 @@ class Reference:
         for run, job in zip(runs, taken, strict=True):
             assert run.token > job.token
             assert (run.failures, run.losses, run.cancelling) == (job.failures, job.losses, False)
+            if job.state is State.LIMITED:
+                job.state, job.run_at = move(job.state, Cause.ROOM), run.run_at
             job.state = move(job.state, Cause.CLAIMED)
             job.token, job.worker = run.token, request.worker_id
         for key, running in self.running().items():

@@ -106,6 +106,17 @@ async def test_what_runs_behind_a_gate_that_holds_is_given_back_uncounted(store:
     await finish(store, worker, [again, other])
 
 
+async def test_the_next_run_of_what_was_given_back_counts_again(store: Store, worker: Worker) -> None:
+    run = await start(store, worker)
+    gate = await store.close_gate(stopping(HOLD))
+    await settle(store, worker, run, Cause.STOPPED)
+    await store.open_gate(gate.id)
+    (again,) = await claim(store, worker)
+    await settle(store, worker, again, Cause.FAILED)
+    assert (await store.get(run.job_id)).failures == 1
+    assert len(await store.attempts(run.job_id)) == 1
+
+
 @pytest.mark.parametrize("cause", [Cause.FAILED, Cause.GAVE_UP, Cause.CRASHED, Cause.SNOOZED, Cause.RELEASED])
 async def test_whatever_such_a_run_ends_with_it_is_given_back(store: Store, worker: Worker, cause: Cause) -> None:
     """A task that is stopped may end in many ways, and none of them is its fault."""

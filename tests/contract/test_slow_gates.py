@@ -85,6 +85,17 @@ async def test_others_start_at_once(store: Store, worker: Worker) -> None:
     assert {run.kind for run in await claim(store, worker, 10)} == {"quick"}
 
 
+async def test_others_start_at_once_behind_many_kinds_that_are_slow(store: Store, worker: Worker) -> None:
+    """So many that they alone would fill the claim."""
+    for number in range(15):
+        await submit(store, f"k{number}", queue="slow", priority=Priority.HIGH)
+    await store.submit(some_jobs(50, "quick", priority=Priority.LOW))
+    await store.close_gate(slow(10, queue="slow"))
+    for slow_ones in (1, 0):
+        queues = [run.queue for run in await claim(store, worker, 10, queues=("slow", "default"))]
+        assert queues == ["slow"] * slow_ones + ["default"] * (10 - slow_ones)
+
+
 async def test_many_kinds_behind_one_gate_share_its_rate(backend: Backend, store: Store, worker: Worker) -> None:
     for number in range(5):
         await store.submit(some_jobs(20, f"k{number}", tenant=f"t{number % 2}"))

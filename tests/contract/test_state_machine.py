@@ -30,6 +30,7 @@ from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Job, JobSpec, Run
 from tidewheel.model.outcome import REPORTABLE, Outcome, Verdict
 from tidewheel.model.pace import MOST_RATE
+from tidewheel.model.rate import Pace
 from tidewheel.model.states import Cause, State
 from tidewheel.store.base import Store
 
@@ -44,6 +45,8 @@ EVENTS = (
 STATES = tuple(State)
 """What must have been met at least once in a whole run."""
 
+MOST = 3
+"""The largest limit, which is also one of a rate."""
 TENANTS = st.sampled_from(["a", "a", "b"])
 KINDS = st.sampled_from(["x", "x", "y"])
 WHICH = st.integers(0, 1)
@@ -317,9 +320,10 @@ class StoreMachine(RuleBasedStateMachine):
             self.do(self.stores[which].open_gate(gate_id))
             del self.reference.gates[gate_id]
 
-    @rule(which=WHICH, tenant=TENANTS, key=st.sampled_from("lm"), most=st.integers(1, 3))
+    @rule(which=WHICH, tenant=TENANTS, key=st.sampled_from("lm"), most=st.integers(1, MOST))
     def set_limit(self, which: int, tenant: str, key: str, most: int) -> None:
-        self.do(self.stores[which].set_limit(key, most, tenant=tenant))
+        rate = Pace(1, 1, 2) if most == MOST else None
+        self.do(self.stores[which].set_limit(key, most, rate=rate, tenant=tenant))
         self.reference.limits[tenant, key] = most
 
     @rule(which=WHICH, tenant=TENANTS, key=st.sampled_from("lm"))

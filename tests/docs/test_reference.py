@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from tidewheel.keeper import chores_of
 from tidewheel.model.states import Cause, State, diagram
+from tidewheel.testing import FakeClock
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -21,6 +24,12 @@ def test_the_state_diagram_is_the_transition_table() -> None:
 def test_every_state_and_cause_is_explained() -> None:
     words = set(re.findall(r"`(\w+)`", (ROOT / "docs/reference/states.md").read_text()))
     assert {*map(str, State), *map(str, Cause)} - {Cause.CLAIMED} <= words
+
+
+def test_every_chore_is_explained() -> None:
+    words = set(re.findall(r"`([\w/-]+)`", (ROOT / "docs/explanation/keeper.md").read_text()))
+    chores = {chore.name for chore in chores_of(Mock(), FakeClock())}
+    assert {name for name in chores if name.partition("/")[2] in ("", "0")} <= words
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))

@@ -43,7 +43,7 @@ def test_the_commands_of_the_page_about_keys_do_what_it_says(tmp_path: Path) -> 
         assert done.returncode == 0, (line, done.stderr)
         prefix = prefix or done.stdout[5:13]
     assert done.stdout.split()[-4:] == ["shop", "3", "-", "16384"]
-    assert len(lines) == 7
+    assert len(lines) == 8
 
 
 def test_the_programs_about_secrets_and_erasure_do_what_they_say(tmp_path: Path) -> None:

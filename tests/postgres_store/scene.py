@@ -249,6 +249,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),
+    "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
     "list_tenant": _hot("job_tenant", lambda s: _page([s.small_tenant]), 60),
 }
 """Every statement that names a job on the way of its life."""

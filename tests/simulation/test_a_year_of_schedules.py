@@ -35,14 +35,14 @@ pytestmark = pytest.mark.slow
 MEMORY = Path("/dev/shm")
 BEGIN = datetime(2030, 1, 1, 0, 7, tzinfo=UTC)
 END = BEGIN + 366 * DAY
-AHEAD = 2 * DAY
+AHEAD = 4 * DAY
 """Longer than in production, so that the year has fewer turns."""
 QUARTER = 15 * MINUTE
 JITTER = timedelta(minutes=4)
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns", "UTC")
 FIELDS = (
-    *("30 2 * * *", "0 0 * * *", "15 3 * * MON-FRI", "*/30 1-3 * * *", "0 */6 * * *", "45 23 L * *"),
+    *("30 2 * * *", "0 0 * * *", "15 3 * * MON-FRI", "*/30 2 * * *", "0 */6 * * *", "45 23 L * *"),
     "30 1,2 * * SUN",
 )
 MISFIRES = (
@@ -146,7 +146,9 @@ class World:
         elif dice < 0.06:
             self.keepers[self.chance.randrange(2)] = self.keeper()
         outage = self.chance.random() < 0.08
-        await self.clock.advance(timedelta(hours=self.chance.uniform(24, 96) if outage else self.chance.uniform(1, 24)))
+        await self.clock.advance(
+            timedelta(hours=self.chance.uniform(48, 150) if outage else self.chance.uniform(2, 46))
+        )
 
 
 @pytest.fixture
@@ -184,7 +186,7 @@ async def test_a_year_of_fifty_schedules_is_accounted_for(folder: Path) -> None:
                 assert ran == 1, occurrence
         fates.update(occurrence.outcome for occurrence in recorded)
     assert not world.ran, "what ran was asked for"
-    assert fates[Fate.MADE] > 20_000
+    assert fates[Fate.MADE] > 10_000
     assert fates[Fate.MISSED] > 100
     await store.close()
 

@@ -70,7 +70,11 @@ PLANS = {
         r"job_history_tenant \(tenant=\? AND id>\? AND id<\?\)",
     ],
     "find_few": [r"job_history_failed \(state=\? AND id<\?\)"],
-    "too_old": [r"job_history_age \(state=\? AND finished_at<\?\)"],
+    "count_unfinished": [r"SEARCH job USING COVERING INDEX job_tenant \(tenant=\?\)"],
+    "find_api_key": [r"SEARCH api_key USING INDEX sqlite_autoindex_api_key_2 \(prefix=\?\)"],
+    "audited_of_tenant": [r"SEARCH audit USING (COVERING )?INDEX audit_tenant \(tenant=\? AND id<\?\)"],
+    "erase_logs": [r"SEARCH log USING (COVERING )?INDEX sqlite_autoindex_log_1 \(job_id=\?\)"],
+    "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
 SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders"}
 """The first step of the one takes the first entry of an index that holds only what is queued; the others look at what

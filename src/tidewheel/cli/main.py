@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli import dlq, keeper, key, server, store, submit, tenant, up, worker
+from tidewheel.cli import audit, dlq, keeper, key, server, store, submit, tenant, up, worker
 from tidewheel.errors import TideError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app.add_typer(key.app, name="key")
 app.add_typer(tenant.app, name="tenant")
 app.add_typer(keeper.app, name="keeper")
 app.add_typer(dlq.app, name="dlq")
+app.command("audit")(audit.audit)
 app.command("up")(up.up)
 app.command("server")(server.server)
 app.command("worker")(worker.worker)

@@ -12,6 +12,7 @@ import msgspec
 
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.checks import check_name
+from tidewheel.model.job import DEFAULT_TENANT
 
 
 class Role(enum.StrEnum):
@@ -96,6 +97,16 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """None if there was no key: at the machine itself, or where none is needed."""
     name: str = ""
     """For people: the name of the key, or how it came without one."""
+
+    @property
+    def home(self) -> str:
+        """The tenant of what it makes without naming one."""
+        return DEFAULT_TENANT if self.tenant is None else self.tenant
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether it also speaks for what belongs to no tenant, such as a gate on all of a kind."""
+        return self.tenant is None
 
     def may(self, action: Action) -> bool:
         """Tell whether its role allows an action."""

@@ -115,7 +115,7 @@ def _place(error: msgspec.DecodeError) -> tuple[str, str]:
 def _keys_of(raw: bytes) -> int:
     """Count the keys of all objects of a JSON text: the colons outside of strings."""
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in raw else raw
-    return sum(part.count(b":") for part in plain.split(b'"')[::2])
+    return b"".join(plain.split(b'"')[::2]).count(b":")
 
 
 def _twin(raw: bytes) -> str:

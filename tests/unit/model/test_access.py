@@ -50,7 +50,9 @@ def test_what_a_role_may_not_is_refused_by_name() -> None:
 def test_an_actor_works_for_its_own_tenant_or_for_the_one_it_names(
     own: str | None, asked: str | None, scope: str | None
 ) -> None:
-    assert Actor(role=Role.ADMIN, tenant=own).scope(asked) == scope
+    actor = Actor(role=Role.ADMIN, tenant=own)
+    assert actor.scope(asked) == scope
+    assert (actor.home, actor.everywhere) == (own or "default", own is None)
 
 
 def test_another_tenant_is_refused_whether_it_exists_or_not_and_names_must_be_names() -> None:

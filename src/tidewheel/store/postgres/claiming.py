@@ -301,6 +301,7 @@ class Claiming(Part):
 
         seen, taken, admitted = await self._db.transaction(take)
         self._note_admitted(memory, admitted)
+        self._remember_involved(row for row in taken if row["awaited"])
         rows = taken + admitted.rows
         memory.advance(seen)
         if len(seen) < sum(slow.values()):
@@ -345,7 +346,7 @@ async def _take(
 def _scope(request: ClaimRequest) -> Scope:
     kinds = None if request.kinds is None else tuple(sorted(request.kinds))
     needs = None if request.needs is None else needs_text(request.needs)
-    return request.queues, kinds, tuple(sorted(request.labels.items())), request.at_least, needs, request.tenant
+    return request.queues, kinds, tuple(sorted(request.labels.items())), request.tenant, request.at_least, needs
 
 
 def _depth(limit: int, active: int) -> int:

@@ -10,7 +10,7 @@ from tidewheel.store.access import check_keys_page
 from tidewheel.store.access_rows import key_created, key_of, key_revoked, refuse_other_tenants, tenant_set
 from tidewheel.store.postgres.auditing import Auditing
 from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.parts import DIALECT
+from tidewheel.store.postgres.parts import DIALECT, tenant_id
 
 _LAST = UUID(int=2**128 - 1)
 
@@ -76,8 +76,11 @@ class Keys(Auditing):
         return await self._db.transaction(put)
 
     async def count_unfinished(self, tenant: str, most: int) -> int:
-        number: int = await self._db.read(lambda connection: connection.fetchval(SQL["count_unfinished"], tenant, most))
-        return number
+        async def count(connection: Connection) -> int:
+            number = await tenant_id(connection, tenant)
+            return 0 if number is None else await connection.fetchval(SQL["count_unfinished"], number, most)
+
+        return await self._db.read(count)
 
     async def _add_key(self, connection: Connection, spec: KeySpec, proof: Proof, by: Actor) -> ApiKey:
         key_id = self._make_id()

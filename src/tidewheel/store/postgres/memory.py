@@ -22,10 +22,9 @@ CHEAP_SWEEP: Final = 0.01
 
 Pair = tuple[int, int]
 """(lane, priority)."""
-Scope = tuple[
-    tuple[str, ...], tuple[str, ...] | None, tuple[tuple[str, str], ...], Priority | None, str | None, str | None
-]
-"""Queues, kinds, labels, least priority, needs, tenant: who leaves some priorities out has marks and turns apart."""
+_Labels = tuple[tuple[str, str], ...]
+Scope = tuple[tuple[str, ...], tuple[str, ...] | None, _Labels, str | None, Priority | None, str | None]
+"""Queues, kinds, labels, the tenant, the least priority and needs: who leaves some out has marks and turns apart."""
 
 
 class Mark(NamedTuple):

@@ -191,6 +191,8 @@ def _move_to_history(
         return
     ends = json_text(rows)
     session.run(statement, ends=ends, now=now)
+    if session.connection.changes() != len(rows):  # the copy is guarded; what it left out must not be removed
+        raise AssertionError("a job was not in the state in which it was to end")
     session.run("remove", ends=ends)
     session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
 
