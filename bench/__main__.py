@@ -1,4 +1,4 @@
-"""Measures Tidewheel: `python -m bench kernel|worker|flow --store postgres|sqlite [--json] [--quick] [--only …]`."""
+"""Measures: `python -m bench kernel|worker|flow|api --store postgres|sqlite [--json] [--quick] [--only …]`."""
 
 import argparse
 import asyncio
@@ -12,13 +12,16 @@ from typing import Any, Final
 import uvloop
 
 from bench import report
+from bench.api.suite import API
 from bench.flow import FLOW
 from bench.grounds.ground import STORES
 from bench.kernel.suite import KERNEL
 from bench.suite import Suite
 from bench.worker.suite import WORKER
 
-SUITES: Final[Mapping[str, Suite[Any]]] = MappingProxyType({"kernel": KERNEL, "worker": WORKER, "flow": FLOW})
+SUITES: Final[Mapping[str, Suite[Any]]] = MappingProxyType(
+    {"kernel": KERNEL, "worker": WORKER, "flow": FLOW, "api": API}
+)
 
 
 def parse(words: Sequence[str] | None) -> argparse.Namespace:

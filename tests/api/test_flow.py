@@ -42,8 +42,35 @@ async def test_a_limit_is_set_shown_and_removed_also_with_a_key_that_must_be_quo
         problem(await api.client.delete(f"/v1/limits/{path}"), 404, "not-found")
 
 
+async def test_a_gate_may_slow_and_open_by_itself_and_a_limit_may_have_a_rate(api: Api) -> None:
+    gate = await api.client.post("/v1/gates", json={"mode": "slow", "kind": "mail", "rate": 2.5, "lasts": "1h"})
+    assert (gate.status_code, gate.json()["rate"], gate.json()["stop_running"]) == (201, 2.5, False)
+    assert gate.json()["expires_at"] > gate.json()["created_at"]
+    limit = await api.client.put("/v1/limits/smtp", json={"rate": "10/s", "burst": 20})
+    assert limit.json() == {"key": "smtp", "most": None, "running": 0, "rate": "10/s"}
+
+    for body, pointer in (
+        ({"mode": "slow"}, "/rate"),
+        ({"mode": "slow", "rate": -1}, "/rate"),
+        ({"mode": "hold", "rate": 1}, "/rate"),
+        ({"mode": "hold", "lasts": "never"}, "/lasts"),
+        ({"mode": "hold", "expires_at": "2001-01-01T00:00:00Z"}, "/expires_at"),
+        ({"mode": "shut"}, "/mode"),
+        ({"mode": "hold", "tenant": "other"}, "/tenant"),
+    ):
+        answer = await api.client.post("/v1/gates", json={"kind": "mail"} | body)
+        assert problem(answer, 422, "invalid")["errors"][0]["pointer"] == pointer
+
+
 async def test_bad_limits_are_refused(api: Api) -> None:
-    for body, pointer in (({"most": 0}, "/most"), ({"most": 2**31}, "/most"), ({}, "/most"), ({"most": 1.5}, "/most")):
+    for body, pointer in (
+        ({"most": 0}, "/most"),
+        ({"most": 2**31}, "/most"),
+        ({}, "/most"),
+        ({"most": 1.5}, "/most"),
+        ({"rate": "fast"}, "/rate"),
+        ({"most": 1, "burst": 1}, "/burst"),
+    ):
         answer = await api.client.put("/v1/limits/smtp", json=body)
         assert problem(answer, 422, "invalid")["errors"][0]["pointer"] == pointer
     for path in ("%00", "x" * 201, "%20x"):

@@ -74,6 +74,7 @@ async def test_lists_are_filtered(api: Api) -> None:
         ("label=%00=x", "label"),
         ("label=a=%00", "label"),
         ("schedule_id=7", "schedule_id"),
+        ("schedule_id=null", "schedule_id"),
         ("created_after=yesterday", "created_after"),
         ("created_after=2026-01-01T00:00:00", "created_after"),
         ("created_before=9999-12-31T23:59:59Z", "created_before"),

@@ -27,6 +27,17 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_in_memory(lone_a
     writer.close()
 
 
+async def test_all_bodies_together_are_bounded_and_forgotten_when_they_were_read(
+    lone_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MOST_HELD", 1000)
+
+    for _ in range(5):
+        await lone_api.submit(args={"x": "y" * 700})
+    problem(await lone_api.client.post("/v1/jobs", json={"kind": "a", "args": {"x": "y" * 1000}}), 503, "overloaded")
+    await lone_api.submit(args={"x": "y" * 700})
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for(lone_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "BODY_WITHIN", 0.05)
     reader, writer = await asyncio.open_connection(*lone_api.address)

@@ -5,7 +5,7 @@ import sys
 
 import tidewheel
 
-HEAVY = {"apsw", "asyncpg", "typer", "rich", "uvloop", "starlette", "httpx", "obstore"}
+HEAVY = {"apsw", "asyncpg", "typer", "rich", "uvloop", "starlette", "granian", "httpx", "obstore"}
 
 
 def test_importing_tidewheel_loads_no_driver_and_no_command_line() -> None:

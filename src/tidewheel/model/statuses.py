@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Final, Literal, cast
 
+from tidewheel.model.gate import GateMode
 from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL, State
 
@@ -43,7 +44,7 @@ def shown_as(job: Job, now: datetime) -> Shown:
         return "cancelling" if job.cancelling else "paused" if job.paused else "running"
     if job.state is not State.QUEUED:
         return cast("Shown", job.state.value)
-    if job.gate != "open":
+    if job.gate in (GateMode.HOLD, GateMode.DROP):
         return "held"
     if _tried(job):
         return "retrying"

@@ -10,19 +10,19 @@ import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from starlette.datastructures import Headers
 from starlette.routing import compile_path
 from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
 from tidewheel.server.docs_page import docs_of
-from tidewheel.server.endpoint import Answer, Call, Endpoint, Stream
+from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
-from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query
+from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
 from tidewheel.server.roles import Actor, Doorkeeper, OpenDoor, Role
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS
@@ -33,6 +33,8 @@ SEND_WITHIN: Final = 30.0
 """Seconds for a client to take a piece of a stream."""
 MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
+MOST_HELD: Final = 256 * 1024 * 1024
+"""Bytes of bodies in memory at once, of all requests together."""
 _NOBODY: Final = Actor(tenant="", role=Role.VIEWER)
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
@@ -59,6 +61,7 @@ class App:
         self._plain: dict[str, dict[str, Endpoint]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
+        self._held = 0
         self.under_way = 0
         """How many requests are being answered."""
         for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
@@ -72,7 +75,7 @@ class App:
         """Answer a request."""
         if scope["type"] != "http":
             return
-        headers = Headers(scope=scope)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
         request_id = given if _request_id(given) else secrets.token_hex(12)
         self.under_way += 1
@@ -84,7 +87,7 @@ class App:
         finally:
             self.under_way -= 1
 
-    async def _answer(self, scope: Scope, receive: Receive, headers: Headers, request_id: str) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str], request_id: str) -> Answer:
         path = scope["path"]
         try:
             return await self._handle(scope, receive, headers)
@@ -98,7 +101,7 @@ class App:
             _log.exception("request %s: %s %s failed", request_id, scope["method"], path)
         return _refusal(Refused("internal", CODES["internal"].advice), path, request_id)
 
-    async def _handle(self, scope: Scope, receive: Receive, headers: Headers) -> Answer:
+    async def _handle(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
         found = self._find(scope["path"])
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         endpoint = found.methods.get(method)
@@ -108,20 +111,61 @@ class App:
         actor = _NOBODY if endpoint.role is None else await self._doorkeeper.admit(headers)
         if endpoint.role is not None and not actor.may(endpoint.role):
             raise Refused("forbidden", f"this needs the role {endpoint.role}, and this key has {actor.role}")
-        query = read_query(scope["query_string"], endpoint.query)
-        body = None if endpoint.body is None else await _body(endpoint, headers, receive)
-        call = Call(actor=actor, path=found.variables, query=query, body=body, headers=headers)
-        try:
-            async with asyncio.timeout(endpoint.seconds):
-                answer = await endpoint.handler(self._service, call)
-        except TimeoutError:
-            again = [("retry-after", str(RETRY_AFTER))]
-            code: Code = "unavailable" if method == "GET" else "outcome-unknown"
-            raise Refused(code, f"not done within {endpoint.seconds} s", headers=again) from None
-        if isinstance(answer.body, Stream) and self._streams >= MOST_STREAMS:
-            await answer.body.aclose()
+        query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
+        answer = await self._run(endpoint, Call(actor, found.variables, query, None, headers), receive)
+        if answer.stream is not None and self._streams >= MOST_STREAMS:
+            await answer.stream.aclose()
             raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
         return answer
+
+    async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
+        """Read the body and run the handler, each in its time."""
+        seconds = endpoint.seconds + (read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0)
+        code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
+        try:
+            # One timer for both, for it costs as much as all the rest of reading a small body.
+            async with asyncio.timeout(seconds if endpoint.body is None else BODY_WITHIN) as limit:
+                if endpoint.body is not None:
+                    told, code = code, "too-slow"
+                    call = replace(call, body=await self._body(endpoint, call.headers, receive))
+                    code = told
+                    if seconds != BODY_WITHIN:
+                        limit.reschedule(asyncio.get_running_loop().time() + seconds)
+                return await endpoint.handler(self._service, call)
+        except TimeoutError:
+            again = [("retry-after", str(RETRY_AFTER))]
+            raise Refused(code, "it took too long", headers=again) from None
+
+    async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
+        parts: list[bytes] = []
+        try:
+            await self._read(headers, receive, endpoint.most_body, parts)
+            raw = b"".join(parts)
+            if not raw and endpoint.body_optional:
+                return endpoint.body()
+            media = check_media_type(headers, endpoint.media_types)
+            value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
+            return convert(value, endpoint.body)
+        finally:
+            self._held -= sum(map(len, parts))
+
+    async def _read(self, headers: Mapping[str, str], receive: Receive, most: int, parts: list[bytes]) -> None:
+        """Take the parts of a body, and refuse one that is too large before it is in memory."""
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > most:
+            raise Refused("too-large", f"at most {most} bytes, not {length}")
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            parts.append(part := message.get("body", b""))
+            self._held += len(part)
+            more = message.get("more_body", False)
+            if (size := size + len(part)) > most:
+                raise Refused("too-large", f"at most {most} bytes")
+            if self._held > MOST_HELD:
+                raise Refused("overloaded", "too much is sent at once", headers=[("retry-after", str(RETRY_AFTER))])
 
     def _find(self, path: str) -> Found:
         if (methods := self._plain.get(path)) is not None:
@@ -134,8 +178,10 @@ class App:
     # Answers
 
     async def _send(self, scope: Scope, receive: Receive, send: Send, answer: Answer, request_id: str) -> None:
-        if isinstance(answer.body, Stream):
-            return await self._send_stream(answer, answer.body, receive, send, request_id)
+        if answer.stream is not None and scope["method"] == "HEAD":
+            await answer.stream.aclose()
+        elif answer.stream is not None:
+            return await self._send_stream(answer, answer.stream, receive, send, request_id)
         content = b"" if answer.body is None else _bytes(answer.body)
         fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
         await send(_start(answer, request_id, fixed))
@@ -175,37 +221,6 @@ def _pages() -> Mapping[str, bytes]:
     return {"openapi": _encode(document), "docs": docs_of(document).encode()}
 
 
-async def _body(endpoint: Endpoint, headers: Headers, receive: Receive) -> Any:
-    raw = await _read(headers, receive, endpoint.most_body)
-    if not raw and endpoint.body_optional:
-        return endpoint.body()
-    media = check_media_type(headers, endpoint.media_types)
-    value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
-    return convert(value, endpoint.body)
-
-
-async def _read(headers: Headers, receive: Receive, most: int) -> bytes:
-    """Return the body, or refuse one that is too large before it is in memory."""
-    length = headers.get("content-length", "0")
-    if length.isdecimal() and int(length) > most:
-        raise Refused("too-large", f"at most {most} bytes, not {length}")
-    parts: list[bytes] = []
-    size, more = 0, True
-    try:
-        async with asyncio.timeout(BODY_WITHIN):
-            while more:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGone
-                parts.append(part := message.get("body", b""))
-                more = message.get("more_body", False)
-                if (size := size + len(part)) > most:
-                    raise Refused("too-large", f"at most {most} bytes")
-    except TimeoutError:
-        raise Refused("too-slow", f"the body did not come within {BODY_WITHIN:g} s") from None
-    return b"".join(parts)
-
-
 def _refusal(refused: Refused, path: str, request_id: str) -> Answer:
     problem = problem_of(refused, path, request_id)
     return Answer(problem, problem.status, refused.headers, MEDIA_TYPE)
@@ -217,7 +232,7 @@ def _bytes(body: Any) -> bytes:
 
 def _start(answer: Answer, request_id: str, more: Sequence[tuple[str, str]]) -> Message:
     headers = [("x-request-id", request_id), ("x-content-type-options", "nosniff"), *answer.headers, *more]
-    if answer.body is not None:
+    if answer.body is not None or answer.stream is not None:
         headers.append(("content-type", answer.media_type))
     encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
     return {"type": "http.response.start", "status": answer.status, "headers": encoded}

@@ -3,7 +3,7 @@
 import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -21,7 +21,6 @@ B_co = TypeVar("B_co", covariant=True)
 Q_co = TypeVar("Q_co", covariant=True)
 
 
-@runtime_checkable
 class Stream(Protocol):
     """A body that is sent piece by piece; closed when it was sent or the client is gone."""
 
@@ -61,10 +60,12 @@ class Answer:
     """What an endpoint answers."""
 
     body: Any = None
-    """Becomes JSON; bytes are sent as they are, None is no body, and a Stream is sent piece by piece."""
+    """Becomes JSON; bytes are sent as they are, and None is no body."""
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
     media_type: str = JSON
+    stream: Stream | None = None
+    """What is sent instead of a body."""
 
 
 Handler = Callable[[Service, Call[Any, Any]], Awaitable[Answer]]
@@ -98,8 +99,8 @@ class Endpoint:
     errors: tuple[Code, ...] = ()
     """What else can go wrong than what can with every request."""
     most_body: int = MOST_BODY
-    seconds: float | None = SECONDS
-    """How long it may take; None for a stream."""
+    seconds: float = SECONDS
+    """How long it may take, besides the time that a client wants to wait."""
 
     @property
     def codes(self) -> tuple[Code, ...]:
@@ -108,7 +109,7 @@ class Endpoint:
         if self.role is not None:
             common += ["unauthorized", "forbidden"]
         if self.body is not None:
-            common += ["malformed", "too-slow", "too-large", "unsupported-media-type", "invalid"]
+            common += ["malformed", "too-slow", "too-large", "unsupported-media-type", "invalid", "overloaded"]
         if self.method != "GET":
             common += ["outcome-unknown", "store-full"]
         if "{" in self.path:

@@ -129,6 +129,8 @@ def duration_of(value: str | float, field: str) -> timedelta:
 
 def _options(request: JobRequest) -> Options:
     retry = request.retry
+    if retry == _DEFAULT and request.timeout == _TIMEOUT and request.name is request.description is None:
+        return _OPTIONS
     return Options(
         name=request.name,
         description=request.description,
@@ -146,3 +148,5 @@ def _options(request: JobRequest) -> Options:
 
 
 _DEFAULT = RetryRequest()
+_TIMEOUT = DEFAULT_TIMEOUT.total_seconds()
+_OPTIONS = Options()

@@ -11,8 +11,6 @@ from tidewheel.server.reading import JSON, NDJSON
 from tidewheel.server.roles import Role
 
 MOST_BATCH_BODY: Final = 32 * 1024 * 1024
-WAITING: Final = 90.0
-"""Seconds for requests that may wait for a job."""
 
 _SUBMITTING: Final = (
     Endpoint(
@@ -29,7 +27,6 @@ _SUBMITTING: Final = (
         headers=(RequestHeader.IDEMPOTENCY_KEY, RequestHeader.PREFER),
         answers={202: submitting.AcceptedJob, 200: submitting.AcceptedJob},
         errors=("bad-header", "key-reused", "already-active", "id-taken", "conflict", "overloaded"),
-        seconds=WAITING,
     ),
     Endpoint(
         method="POST",
@@ -84,7 +81,6 @@ _LOOKING: Final = (
         Any,
         headers=(RequestHeader.PREFER,),
         errors=("not-finished", "no-result", "gone"),
-        seconds=WAITING,
     ),
     _look(
         "/v1/jobs/{id}/attempts", "list_attempts", "List the attempts of a job", looking.attempts, looking.AttemptList
@@ -231,7 +227,7 @@ _FLOW: Final = (
         method="PUT",
         path="/v1/limits/{key:path}",
         name="set_limit",
-        summary="Set how many jobs with a key may run at once",
+        summary="Set how many jobs with a key may run at once, or start in a time",
         group="limits",
         role=Role.OPERATOR,
         handler=flow.set_limit,

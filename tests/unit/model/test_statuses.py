@@ -27,6 +27,7 @@ def a_job(state: State, **fields: Any) -> Job:
         (a_job(State.QUEUED, failures=1), "retrying", "pending", "retrying"),
         (a_job(State.QUEUED, losses=1, run_at=NOON + SECOND), "retrying", "scheduled", "retrying"),
         (a_job(State.QUEUED, gate="hold"), "held", "pending", "not_started"),
+        (a_job(State.QUEUED, gate="slow"), "queued", "pending", "not_started"),
         (a_job(State.BLOCKED, run_at=NOON + timedelta(1)), "blocked", "pending", "not_started"),
         (a_job(State.LIMITED), "limited", "pending", "not_started"),
         (a_job(State.RUNNING, token=1), "running", "in_progress", "running"),

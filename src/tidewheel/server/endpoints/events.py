@@ -52,7 +52,7 @@ async def follow(service: Service, call: Call[None, NoQuery]) -> Answer:
         return Answer(None, NO_CONTENT)
     headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
     stream = _events(service, call, job, place._replace(ended=False))
-    return Answer(stream, headers=headers, media_type=EVENTS)
+    return Answer(headers=headers, media_type=EVENTS, stream=stream)
 
 
 async def _events(service: Service, call: Call[Any, Any], job: Job, place: Place) -> AsyncGenerator[bytes, None]:

@@ -6,11 +6,12 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from tidewheel.errors import NotFound
+from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.limit import Limit
+from tidewheel.model.rate import parse_pace
 from tidewheel.server.endpoint import Answer, Call, NoQuery
-from tidewheel.server.job_request import Instant, Name
+from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
 from tidewheel.server.roles import Actor
 from tidewheel.server.service import Service
@@ -24,10 +25,18 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Which jobs to close a gate on: all of one's own, or those of a kind, a queue, or both."""
 
     mode: GateMode
-    """`hold` lets them wait, `drop` ends them."""
+    """`hold` lets them wait, `drop` ends them, `slow` lets so many start in a second as `rate` says."""
     kind: Name | None = None
     queue: Name | None = None
     reason: Annotated[str, Meta(max_length=1000)] = ""
+    rate: float | None = None
+    """For a slow gate: how many jobs may start in a second."""
+    expires_at: Instant | None = None
+    """When it opens by itself; not together with `lasts`."""
+    lasts: Duration | None = None
+    """After how long it opens by itself."""
+    stop_running: bool = False
+    """Whether what runs behind it is asked to stop."""
 
 
 class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +50,9 @@ class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     author: str
     created_at: Instant
+    rate: float | None
+    expires_at: Instant | None
+    stop_running: bool
 
 
 class GateList(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,13 +62,17 @@ class GateList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many jobs with a key may run at once."""
+    """How many jobs with a key may run at once, or start in a time, or both."""
 
-    most: Annotated[int, Meta(ge=1, le=MOST)]
+    most: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+    rate: Annotated[str, Meta(max_length=40)] | None = None
+    """Starts in a time, such as `10/s`, `100/m` or `5/h`."""
+    burst: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+    """How many may start at once after a pause."""
 
 
 class LimitDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A cap on the jobs that run at once under one key."""
+    """A cap on the jobs of one key."""
 
     key: str
     most: int | None
@@ -81,6 +97,10 @@ async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answ
         tenant=call.actor.tenant,
         reason=request.reason,
         author=call.actor.key_id or "",
+        rate=request.rate,
+        expires_at=request.expires_at,
+        lasts=None if request.lasts is None else duration_of(request.lasts, "lasts"),
+        stop_running=request.stop_running,
     )
     gate = await service.store.close_gate(spec)
     return Answer(_gate(gate), CREATED, (("location", f"/v1/gates/{gate.id}"),))
@@ -102,8 +122,12 @@ async def gates(service: Service, call: Call[None, NoQuery]) -> Answer:
 
 
 async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answer:
-    """Set how many jobs with a key may run at once."""
-    limit = await service.store.set_limit(call.path["key"], call.body.most, tenant=call.actor.tenant)
+    """Set how many jobs with a key may run at once, or start in a time, or both."""
+    request = call.body
+    if request.burst is not None and request.rate is None:
+        raise Invalid("burst", "is for limits with a rate")
+    rate = None if request.rate is None else parse_pace(request.rate, request.burst)
+    limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.actor.tenant)
     return Answer(_limit(limit))
 
 
@@ -133,10 +157,12 @@ def _gate(gate: Gate) -> GateDocument:
         reason=gate.reason,
         author=gate.author,
         created_at=gate.created_at,
+        rate=gate.rate,
+        expires_at=gate.expires_at,
+        stop_running=gate.stop_running,
     )
 
 
 def _limit(limit: Limit) -> LimitDocument:
-    return LimitDocument(
-        key=limit.key, most=limit.most, running=limit.running, rate=None if limit.rate is None else str(limit.rate)
-    )
+    rate = None if limit.rate is None else str(limit.rate)
+    return LimitDocument(key=limit.key, most=limit.most, running=limit.running, rate=rate)

@@ -66,7 +66,7 @@ async def result(service: Service, call: Call[None, NoQuery]) -> Answer:
     except BaseException:
         service.large.release()
         raise
-    return Answer(Pieces(content, service), headers=(*headers, ("content-length", str(len(content)))))
+    return Answer(headers=(*headers, ("content-length", str(len(content)))), stream=Pieces(content, service))
 
 
 async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:

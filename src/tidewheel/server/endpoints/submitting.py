@@ -44,7 +44,7 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     spec = spec_of(call.body, call.actor.tenant, read_key(call.headers))
     submitted = await service.intake.submit(spec)
     accepted, wait = _accepted(submitted), read_wait(call.headers)
-    status, headers = ACCEPTED if submitted.created else OK, [("location", _path_of(submitted))]
+    status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
         job = await service.ended(submitted.job_id, call.actor.tenant, wait)
         headers.append(("preference-applied", f"wait={wait}"))
@@ -66,8 +66,4 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
 
 
 def _accepted(submitted: Submitted) -> AcceptedJob:
-    return AcceptedJob(id=submitted.job_id, created=submitted.created, location=_path_of(submitted))
-
-
-def _path_of(submitted: Submitted) -> str:
-    return f"/v1/jobs/{submitted.job_id}"
+    return AcceptedJob(id=submitted.job_id, created=submitted.created, location=f"/v1/jobs/{submitted.job_id}")

@@ -1,0 +1,65 @@
+"""Random requests made from the OpenAPI document find no answer that it does not mention, and none of the 500s."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what it imports
+    import schemathesis
+    from hypothesis import HealthCheck, Phase, settings
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        negative_data_rejection,
+        response_headers_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+        unsupported_method,
+    )
+
+from tests.api.test_processes import tide
+from tidewheel.server.openapi import openapi_of
+from tidewheel.server.table import ENDPOINTS
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+    unsupported_method,
+]
+SCHEMA = schemathesis.openapi.from_dict(openapi_of(ENDPOINTS))
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    folder: Path = tmp_path_factory.mktemp("schema")
+    database = "sqlite:///jobs.db"
+    if request.param == "postgres":
+        shared = request.getfixturevalue("postgres_server")
+        shared.execute(f"CREATE DATABASE tide_schema_{folder.name.replace('-', '_')} TEMPLATE {shared.template}")
+        database = shared.database_url(f"tide_schema_{folder.name.replace('-', '_')}")
+    with tide(folder, "server", "server", "--port", "0", "--no-keeper", "--database", database) as (_, client):
+        yield client
+
+
+@SCHEMA.parametrize()
+@settings(
+    max_examples=6,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
+def test_every_answer_is_one_that_the_document_mentions(case: "schemathesis.Case[Any]", server: httpx.Client) -> None:
+    if case.headers and "Prefer" in case.headers:
+        case.headers["Prefer"] = "wait=0"
+    case.call_and_validate(base_url=str(server.base_url), checks=CHECKS, timeout=30)
