@@ -239,8 +239,8 @@ async def measure_herd(ground: Ground, sizes: GateSizes) -> Figures:
         await asyncio.sleep(wait)
         late = await _drain(place, sizes.herd, sizes.batch)
     figures = {
-        "herd_start_p50_s": round(quantile(late, 0.5), 3),
-        "herd_start_p99_s": round(quantile(late, 0.99), 3),
+        "herd_start_p50_s": round(quantile(late, 0.5), 6),
+        "herd_start_p99_s": round(quantile(late, 0.99), 6),
         "herd_per_s": round(sizes.herd / (max(late) + 1)),
     }
     say(f"herd: {figures}")
