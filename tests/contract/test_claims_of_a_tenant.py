@@ -46,3 +46,10 @@ async def test_a_large_job_of_another_tenant_has_nothing_kept_for_it(backend: Ba
     request = a_claim(worker.id, free={"gpu": 0})
     assert await store.oldest_unfit(request, {"gpu": 2}) is not None
     assert await store.oldest_unfit(a_claim(worker.id, free={"gpu": 0}, tenant="ada"), {"gpu": 2}) is None
+
+
+async def test_a_plan_for_all_tenants_over_many_lanes_is_none_for_one(store: Store, worker: Worker) -> None:
+    await store.submit([a_job(f"k{n}", tenant=tenant) for n in range(200) for tenant in ("ada", "bob")])
+    for _ in range(10):
+        await claim(store, worker, 5)
+        assert {run.tenant for run in await claim(store, worker, 5, tenant="ada")} == {"ada"}

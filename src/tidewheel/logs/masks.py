@@ -26,9 +26,6 @@ class Masks:
         """As they look in output, for whoever cuts it."""
         self.longest = max(map(len, self.raw), default=0)
 
-    def __bool__(self) -> bool:
-        return bool(self._shown)
-
     def hide_in(self, lines: list[str]) -> list[str]:
         """Return lines without the secrets."""
         if not self._shown:

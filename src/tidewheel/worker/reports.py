@@ -57,7 +57,7 @@ class Report:
 
     def hidden(self, ended: Ended) -> Ended:
         """Return the end of the run without secrets in its result or in the texts of its error."""
-        if not self._masks:
+        if self._masks is _NO_MASKS:
             return ended
         return msgspec.structs.replace(
             ended,

@@ -63,9 +63,9 @@ def test_reasons_travel_as_json() -> None:
 
 
 def test_a_limit_that_is_a_matter_of_time_says_when_there_is_room() -> None:
-    limit = LimitUse(key="api", most=5, running=0, refill_at=NOW + timedelta(seconds=3))
+    limit = LimitUse(key="api", most=5, running=0, rate="10/s", refill_at=NOW + timedelta(seconds=3))
     (reason,) = why(facts(a_job(), limits=(limit,)))
-    assert reason.sentence == "Limit api is full: 0 of 5 run; there is room again at 2030-01-01T00:00:03+00:00."
+    assert reason.sentence == "Limit api is full: 10/s may start; there is room again at 2030-01-01T00:00:03+00:00."
 
 
 def test_very_many_ahead_are_not_counted_to_the_end() -> None:
