@@ -1,8 +1,10 @@
 """What every test may use."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("tests.postgres",)
+pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps")
 
 # How fast examples are made depends on what else the machine does, and says nothing about the program.
 settings.register_profile("tidewheel", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -23,8 +23,6 @@ from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
-pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps")
-
 Maker = Callable[[], Backend]
 
 

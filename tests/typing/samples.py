@@ -83,4 +83,4 @@ def others() -> None:
     app.http("GET", "http://example.com", headers={}, delay=5)
     app.transaction(lambda tx: tx.enqueue(add, "x"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     app.command(["echo"], shell=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    app.task(rate=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    app.task(rate=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]

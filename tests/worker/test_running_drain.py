@@ -45,7 +45,7 @@ def test_a_second_signal_hurries(empty_scene: Scene) -> None:
     jobs = [scene.running(scene.enqueue(kind, str(scene.flag()))) for kind in ("wait.async", "wait.plain")]
 
     worker.tell(signal.SIGTERM)
-    until(lambda: "have 600 s to end" in worker.said, "the first signal to be heard")
+    until(lambda: "has 600 s to end" in worker.said, "the first signal to be heard")
     assert [job.info().state for job in jobs] == [State.RUNNING] * 2
     worker.tell(signal.SIGTERM)
 

@@ -23,6 +23,7 @@ from tests.worker.executors.tools import (
 )
 from tidewheel.worker.execution import End, Stream
 from tidewheel.worker.executors.command import CommandExecutor
+from tidewheel.worker.executors.output import RATE_WHEN_FULL
 from tidewheel.worker.executors.process import ProcessExecutor
 from tidewheel.worker.sandbox.layers import Grounds
 
@@ -126,7 +127,7 @@ async def test_a_flood_of_output_is_read_in_chunks_and_slowed_down(commands: Com
     execution.close()
 
     assert sink.largest <= 64 * 1024
-    assert rate < 8 * MIB
+    assert rate < 2 * RATE_WHEN_FULL
     assert psutil.Process().memory_info().rss - before < 50 * MIB
 
 

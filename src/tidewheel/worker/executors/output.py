@@ -7,7 +7,7 @@ from typing import Final
 from tidewheel.worker.execution import Sink, Stream
 
 _CHUNK: Final = 64 * 1024
-_RATE_WHEN_FULL: Final = 16 * 1024 * 1024
+RATE_WHEN_FULL: Final = 16 * 1024 * 1024
 """Bytes a second that are read of each stream once its sink has had enough: a task that floods is slowed down."""
 
 
@@ -45,7 +45,7 @@ class Output:
         got = self._take()
         if got and self.sink is not None and getattr(self.sink, "full", False):
             self._loop.remove_reader(self._fd)
-            self._slowed = self._loop.call_later(got / _RATE_WHEN_FULL, self._go_on)
+            self._slowed = self._loop.call_later(got / RATE_WHEN_FULL, self._go_on)
 
     def _go_on(self) -> None:
         self._slowed = None
