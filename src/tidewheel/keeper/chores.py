@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound
-from tidewheel.keeper.occurrences import ANYWAY, duties_of, retirement_of
+from tidewheel.keeper.occurrences import ANYWAY, duties_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
 from tidewheel.model.retention import Upkeep
@@ -70,7 +70,7 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chor
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("age", minute, age),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
-        Chore("old-occurrences", timedelta(minutes=10), retirement_of(store)),
+        Chore("old-occurrences", timedelta(minutes=10), partial(_in_pieces, store.retire_occurrences)),
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
     ]

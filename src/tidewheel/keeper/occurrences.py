@@ -6,7 +6,7 @@ that do the same duty do no harm: what the second records or decides, the store 
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -119,21 +119,6 @@ class Occurrences:
 def duties_of(store: OccurrenceStore, clock: Clock) -> list[tuple[str, Occurrences]]:
     """Return the duty of each shard with its name."""
     return [(f"occurrences/{shard}", Occurrences(store, clock, shard)) for shard in range(SHARDS)]
-
-
-def retirement_of(store: OccurrenceStore) -> Callable[[], Awaitable[int]]:
-    """Return the chore that removes old occurrences."""
-
-    async def retire() -> int:
-        gone = 0
-        for _ in range(MOST_PIECES):
-            piece = await store.retire_occurrences()
-            gone += piece
-            if not piece:
-                break
-        return gone
-
-    return retire
 
 
 def _is_behind(planned: Plan, now: datetime) -> bool:
