@@ -18,12 +18,13 @@ from starlette.routing import compile_path
 from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
+from tidewheel.model.access import Role
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
-from tidewheel.server.roles import Actor, Doorkeeper, OpenDoor, Role
+from tidewheel.server.roles import Actor, Doorkeeper, OpenDoor
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS
 

@@ -7,9 +7,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from tidewheel.model.access import Role
 from tidewheel.server.problems import Code
 from tidewheel.server.reading import JSON
-from tidewheel.server.roles import Actor, Role
+from tidewheel.server.roles import Actor
 from tidewheel.server.service import Service
 
 MOST_BODY: Final = 1024 * 1024

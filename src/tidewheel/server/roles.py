@@ -1,27 +1,17 @@
 """Who asks, and what they may do. `Doorkeeper.admit` is the only place where an actor comes from."""
 
-import enum
 import ipaddress
 from collections.abc import Mapping
 from typing import Final, Protocol
 
 import msgspec
 
+from tidewheel.model.access import Role
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.server.problems import Refused
 
-
-class Role(enum.StrEnum):
-    """What someone may do, from the least to the most; a worker stands apart and may do a worker's work alone."""
-
-    VIEWER = "viewer"
-    SUBMITTER = "submitter"
-    OPERATOR = "operator"
-    ADMIN = "admin"
-    WORKER = "worker"
-
-
 _RANKS: Final = {Role.VIEWER: 1, Role.SUBMITTER: 2, Role.OPERATOR: 3, Role.ADMIN: 4}
+"""From the least to the most; a worker stands apart and may do a worker's work alone."""
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):

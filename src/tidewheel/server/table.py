@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
+from tidewheel.model.access import Role
 from tidewheel.server.endpoint import EVENTS, HTML, Endpoint, RequestHeader
 from tidewheel.server.endpoints import events, fleet, flow, looking, results, steering, submitting, system
 from tidewheel.server.filters import BulkRequest, JobQuery
 from tidewheel.server.job_document import JobDocument
 from tidewheel.server.job_request import JobRequest
 from tidewheel.server.reading import JSON, NDJSON
-from tidewheel.server.roles import Role
 
 MOST_BATCH_BODY: Final = 32 * 1024 * 1024
 
