@@ -1,0 +1,13 @@
+"""The table of endpoints: routes, checks, the OpenAPI document and the docs are all made from it."""
+
+from typing import Final
+
+from tidewheel.server.endpoint import Endpoint
+from tidewheel.server.table.fleet import FLEET
+from tidewheel.server.table.flow import FLOW
+from tidewheel.server.table.looking import LOOKING
+from tidewheel.server.table.steering import STEERING
+from tidewheel.server.table.submitting import SUBMITTING
+from tidewheel.server.table.system import SYSTEM
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (*SUBMITTING, *LOOKING, *STEERING, *FLOW, *FLEET, *SYSTEM)

@@ -1,0 +1,31 @@
+"""Endpoints of queues and workers."""
+
+from typing import Final
+
+from tidewheel.model.access import Role
+from tidewheel.server.endpoint import Endpoint
+from tidewheel.server.endpoints import fleet
+
+FLEET: Final = (
+    Endpoint(
+        method="GET",
+        path="/v1/queues",
+        name="list_queues",
+        summary="List the queues with their numbers",
+        group="fleet",
+        role=Role.VIEWER,
+        handler=fleet.queues,
+        answers={200: fleet.QueueList},
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/workers",
+        name="list_workers",
+        summary="List the workers",
+        group="fleet",
+        role=Role.OPERATOR,
+        handler=fleet.workers,
+        query=fleet.WorkerQuery,
+        answers={200: fleet.WorkerList},
+    ),
+)

@@ -1,0 +1,46 @@
+"""Endpoints that take jobs in."""
+
+from typing import Final
+
+from tidewheel.model.access import Role
+from tidewheel.server.endpoint import Endpoint, RequestHeader
+from tidewheel.server.endpoints import submitting
+from tidewheel.server.job_request import JobRequest
+from tidewheel.server.reading import JSON, NDJSON
+
+MOST_BATCH_BODY: Final = 32 * 1024 * 1024
+
+SUBMITTING: Final = (
+    Endpoint(
+        method="POST",
+        path="/v1/jobs",
+        name="submit_job",
+        summary="Submit a job",
+        description="Answered with 202 once the job is stored durably, or with 200 if a key stands for an earlier one, "
+        "or if the job was waited for and has ended.",
+        group="jobs",
+        role=Role.SUBMITTER,
+        handler=submitting.submit,
+        body=JobRequest,
+        headers=(RequestHeader.IDEMPOTENCY_KEY, RequestHeader.PREFER),
+        answers={202: submitting.AcceptedJob, 200: submitting.AcceptedJob},
+        errors=("bad-header", "key-reused", "already-active", "id-taken", "conflict", "overloaded"),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/jobs/batch",
+        name="submit_batch",
+        summary="Submit up to 10 000 jobs, all or none",
+        description="An array of jobs, or one job a line. An Idempotency-Key stands for each job by its position.",
+        group="jobs",
+        role=Role.SUBMITTER,
+        handler=submitting.submit_batch,
+        body=list[JobRequest],
+        media_types=(JSON, NDJSON),
+        headers=(RequestHeader.IDEMPOTENCY_KEY,),
+        answers={202: submitting.AcceptedBatch, 200: submitting.AcceptedBatch},
+        errors=("bad-header", "key-reused", "already-active", "id-taken", "conflict"),
+        most_body=MOST_BATCH_BODY,
+        seconds=60.0,
+    ),
+)
