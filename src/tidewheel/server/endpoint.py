@@ -1,5 +1,6 @@
 """What an endpoint is: everything about it that routes, checks, OpenAPI and docs are made from."""
 
+import asyncio
 import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -40,7 +41,7 @@ class RequestHeader(enum.Enum):
     """Headers that mean something to some endpoints."""
 
     IDEMPOTENCY_KEY = ("Idempotency-Key", "The same key with the same body makes one job, however often it is sent.")
-    PREFER = ("Prefer", "`wait=10` waits up to so many seconds for the end of the job, 60 at most.")
+    PREFER = ("Prefer", "`wait=10` waits up to so many seconds for what was asked for, 60 at most.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
 
 
@@ -54,6 +55,8 @@ class Call(Generic[B_co, Q_co]):
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
+    gone: "asyncio.Future[None] | None" = None
+    """Done once the client is gone; there while someone wants to wait."""
 
 
 @dataclass(frozen=True, slots=True)
