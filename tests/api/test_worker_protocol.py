@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from tests.api.conftest import CLOCK, Api, problem
+from tests.api.test_entrance import key_of
 from tests.builders import a_claim, a_job, a_worker
 from tidewheel.model.access import Role
-from tidewheel.server.roles import Actor
 
 
 class Hand:
@@ -211,23 +211,14 @@ async def test_a_worker_says_what_it_can_run(api: Api) -> None:
     assert [one["kind"] for one in await hand.claim(kinds=["b"], queues=["x"])] == ["b"]
 
 
-class DoorOf:
-    """Everyone who comes is a worker of one tenant."""
-
-    def __init__(self, tenant: str) -> None:
-        self.tenant = tenant
-
-    async def admit(self, _headers: Mapping[str, str]) -> Actor:
-        return Actor(tenant=self.tenant, role=Role.WORKER)
-
-
 async def test_a_key_of_one_tenant_gets_and_ends_the_jobs_of_that_tenant_alone(api: Api) -> None:
     own, other = uuid4(), uuid4()
     native = await api.store.register(a_worker())
     for tenant in ("acme", "other"):
         [made] = await api.store.submit([a_job("mail", tenant=tenant)])
         own, other = (made.job_id, other) if tenant == "acme" else (own, made.job_id)
-    api.app._doorkeeper = DoorOf("acme")
+    acme, _ = await key_of(api, Role.WORKER, "acme")
+    api.client.headers.update(acme)
     hand = await a_hand(api)
     assert hand.told["tenant"] == "acme"
 
@@ -240,7 +231,8 @@ async def test_a_key_of_one_tenant_gets_and_ends_the_jobs_of_that_tenant_alone(a
     problem(await hand.say("logs", {"lines": [{**stolen, "number": 1, "text": "x"}]}), 404, "not-found")
     for path in ("heartbeat", "claim", "deregister"):
         problem(await api.client.post(f"/v1/workers/{native.id}/{path}", json={}), 404, "not-found")
-    api.app._doorkeeper = DoorOf("other")
+    stranger, _ = await key_of(api, Role.WORKER, "other")
+    api.client.headers.update(stranger)
     problem(await hand.say("settle", {"ends": []}), 404, "not-found")
     problem(await api.client.get(hand.path), 404, "not-found")
     assert (await api.store.get(other)).state == "running"

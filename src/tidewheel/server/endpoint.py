@@ -15,6 +15,7 @@ from tidewheel.server.service import Service
 
 MOST_BODY: Final = 1024 * 1024
 SECONDS: Final = 30.0
+ALL_TENANTS: Final = "*"
 EVENTS: Final = "text/event-stream"
 HTML: Final = "text/html; charset=utf-8"
 
@@ -42,7 +43,10 @@ class RequestHeader(enum.Enum):
     IDEMPOTENCY_KEY = ("Idempotency-Key", "The same key with the same body makes one job, however often it is sent.")
     PREFER = ("Prefer", "`wait=10` waits up to so many seconds for what was asked for, 60 at most.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
-    TENANT = ("Tide-Tenant", "The tenant to work in, for keys of all tenants; without it that is `default`.")
+    TENANT = (
+        "Tide-Tenant",
+        "The tenant to work in, for keys of all tenants; without it that is `default`. `*` looks at the jobs of all.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,11 @@ class Call(Generic[B_co, Q_co]):
     headers: Mapping[str, str]
     gone: "asyncio.Future[None] | None" = None
     """Done once the client is gone; there while someone wants to wait."""
+
+    @property
+    def scope(self) -> str | None:
+        """Whose jobs it looks at: those of its tenant, or of all (None) for an actor of all who says so."""
+        return None if self.actor.everywhere and self.headers.get("tide-tenant") == ALL_TENANTS else self.tenant
 
 
 @dataclass(frozen=True, slots=True)

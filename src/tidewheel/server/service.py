@@ -40,7 +40,7 @@ class Service:
         """Set when the server is about to end: who waits is answered now."""
         self._waiters = 0
 
-    async def ended(self, job_id: UUID, tenant: str, seconds: float) -> Job:
+    async def ended(self, job_id: UUID, tenant: str | None, seconds: float) -> Job:
         """Return a job once it has ended, or as it is when the time has passed."""
         latest, pause = self.clock.monotonic() + seconds, FIRST_PAUSE
         if self._waiters >= MOST_WAITERS:

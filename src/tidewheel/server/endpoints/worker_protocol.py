@@ -67,7 +67,7 @@ async def register(service: Service, call: Call[Registration, NoQuery]) -> Answe
         kinds=None if told.kinds is None else tuple(told.kinds),
         offer=told.offer,
         ttl=parse_duration(told.ttl, "ttl"),
-        tenant=None if call.actor.everywhere else call.actor.tenant,
+        tenant=call.actor.tenant,
     )
     worker = await service.store.register(spec)
     return Answer(registered(worker), CREATED, (("location", f"/v1/workers/{worker.id}"),))
@@ -202,7 +202,7 @@ async def unfit(service: Service, call: Call[UnfitQuestion, NoQuery]) -> Answer:
 
 async def checkpoint(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the last checkpoint of a job."""
-    job = await service.store.get(id_in(call), tenant=call.actor.tenant)
+    job = await service.store.get(id_in(call), tenant=call.scope)
     text = await service.store.checkpoint_of(job.id)
     return Answer(CheckpointDocument(checkpoint=None if text is None else Raw(text.encode())))
 
@@ -225,7 +225,7 @@ async def _hints(service: Service) -> AsyncGenerator[bytes, None]:
 
 async def _own(service: Service, call: Call[Any, Any]) -> Worker:
     """Return the worker of the path as it registered; one of another tenant is nobody."""
-    return await service.roster.find(id_in(call, "worker"), None if call.actor.everywhere else call.actor.tenant)
+    return await service.roster.find(id_in(call, "worker"), call.actor.tenant)
 
 
 def _claimed(claimed: Claimed) -> Answer:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from tidewheel.model import worker_protocol as wire
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import EVENTS, Endpoint, RequestHeader
 from tidewheel.server.endpoints import worker_protocol
 from tidewheel.server.problems import Code
@@ -20,7 +20,7 @@ def _say(path: str, name: str, summary: str, handler: Any, answer: Any, **more: 
         name=name,
         summary=summary,
         group="worker protocol",
-        role=Role.WORKER,
+        action=Action.WORKERS_CLAIM,
         handler=handler,
         answers={200: answer},
         **more,
@@ -35,7 +35,7 @@ WORKER_PROTOCOL: Final = (
         summary="Register a worker",
         description="Each process registers once, and gets an id and a lease.",
         group="worker protocol",
-        role=Role.WORKER,
+        action=Action.WORKERS_CLAIM,
         handler=worker_protocol.register,
         body=wire.Registration,
         answers={201: wire.Registered},
@@ -120,7 +120,7 @@ WORKER_PROTOCOL: Final = (
         name="get_checkpoint",
         summary="Fetch the last checkpoint of a job",
         group="worker protocol",
-        role=Role.WORKER,
+        action=Action.JOBS_READ,
         handler=worker_protocol.checkpoint,
         answers={200: wire.CheckpointDocument},
     ),
@@ -132,7 +132,7 @@ WORKER_PROTOCOL: Final = (
         description="Server-sent events: `hint`, and `doubt` while hints may be lost. Losing one costs time, never a "
         "job: look now and then all the same.",
         group="worker protocol",
-        role=Role.WORKER,
+        action=Action.WORKERS_CLAIM,
         handler=worker_protocol.hints,
         answers={200: EVENTS},
         errors=("overloaded",),
