@@ -120,6 +120,7 @@ class Serving:
     async def stop(self, seconds: float) -> None:
         """Accept nothing more, give requests under way so many seconds to be answered, and end."""
         self._service.stopping.set()
+        await self._service.doorbell.close()
         latest = self._clock.monotonic() + seconds
         while self._app.under_way and self._clock.monotonic() < latest:
             await self._clock.sleep(LOOK_EVERY)

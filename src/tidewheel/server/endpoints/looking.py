@@ -59,14 +59,14 @@ class RelativePage(msgspec.Struct, frozen=True, kw_only=True):
 
 async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return a job."""
-    job = await service.store.get(id_in(call), tenant=call.tenant)
+    job = await service.store.get(id_in(call), tenant=call.scope)
     return Answer(job_document(job, service.clock.now()))
 
 
 async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
     """Return a page of jobs."""
     query = call.query
-    where = parameter(partial(filter_of, query, call.tenant))
+    where = parameter(partial(filter_of, query, call.scope))
     scope = scope_of(_JOBS, query)
     page = await service.store.find(where, limit=query.limit, after=unseal_id(scope, query.cursor))
     now = service.clock.now()
@@ -76,7 +76,7 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
 
 async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the attempts of a job."""
-    found = await service.store.attempts(id_in(call), tenant=call.tenant)
+    found = await service.store.attempts(id_in(call), tenant=call.scope)
     return Answer(AttemptList(attempts=[attempt_document(attempt) for attempt in found]))
 
 
@@ -85,7 +85,7 @@ async def parents(service: Service, call: Call[None, PageQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"parents/{job_id}"
     after = unseal_id(scope, query.cursor)
-    found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.tenant)
+    found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.scope)
     return _relatives(scope, found, query.limit)
 
 
@@ -94,7 +94,7 @@ async def children(service: Service, call: Call[None, PageQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"children/{job_id}"
     after = unseal_id(scope, query.cursor)
-    found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.tenant)
+    found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.scope)
     return _relatives(scope, found, query.limit)
 
 

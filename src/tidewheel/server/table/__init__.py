@@ -9,5 +9,14 @@ from tidewheel.server.table.looking import LOOKING
 from tidewheel.server.table.steering import STEERING
 from tidewheel.server.table.submitting import SUBMITTING
 from tidewheel.server.table.system import SYSTEM
+from tidewheel.server.table.worker_protocol import WORKER_PROTOCOL
 
-ENDPOINTS: Final[tuple[Endpoint, ...]] = (*SUBMITTING, *LOOKING, *STEERING, *FLOW, *FLEET, *SYSTEM)
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    *SUBMITTING,
+    *LOOKING,
+    *STEERING,
+    *FLOW,
+    *FLEET,
+    *WORKER_PROTOCOL,
+    *SYSTEM,
+)

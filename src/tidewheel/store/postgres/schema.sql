@@ -589,6 +589,7 @@ CREATE TABLE tidewheel.worker (
     queues text[] NOT NULL,
     kinds text[],
     offer json NOT NULL,
+    tenant text,
     ttl interval NOT NULL,
     alive boolean DEFAULT true NOT NULL,
     beat bigint DEFAULT 0 NOT NULL,

@@ -211,6 +211,7 @@ CREATE TABLE worker (
     queues        TEXT NOT NULL,
     kinds         TEXT,
     offer         TEXT NOT NULL,
+    tenant        TEXT,
     ttl           INTEGER NOT NULL,
     alive         INTEGER NOT NULL DEFAULT 1 CHECK (alive = (ended_at IS NULL)),
     beat          INTEGER NOT NULL DEFAULT 0,

@@ -248,6 +248,7 @@ CREATE TABLE tidewheel.worker (
     queues        text[] NOT NULL,
     kinds         text[],
     offer         json NOT NULL,
+    tenant        text,
     ttl           interval NOT NULL,
     alive         boolean NOT NULL DEFAULT true,
     beat          bigint NOT NULL DEFAULT 0,
