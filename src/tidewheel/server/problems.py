@@ -14,8 +14,10 @@ from tidewheel.errors import (
     Invalid,
     KeyReused,
     LeaseLost,
+    NameTaken,
     NotFound,
     OutcomeUnknown,
+    StaleVersion,
     StoreFull,
     TideError,
     Unavailable,
@@ -48,13 +50,16 @@ CODES: Final[Mapping[str, Kind]] = MappingProxyType(
         "conflict": Kind(409, "Does not fit the present state", "Look at the job again."),
         "already-active": Kind(409, "A job with this unique key is active", "Wait for it, or use `unique: keep`."),
         "id-taken": Kind(409, "There is a job with this id", "Let the server choose the id."),
+        "name-taken": Kind(409, "There is a schedule of that name", "Choose another name, or change that one."),
         "not-finished": Kind(409, "The job has not ended", "Ask again later, or with `Prefer: wait=10`."),
         "no-result": Kind(409, "The job ended without a result", "Its `error` says why."),
         "gone": Kind(410, "The result was removed", "It was kept as long as was configured."),
+        "precondition-failed": Kind(412, "It was changed meanwhile", "Read it again; `ETag` names its version."),
         "too-large": Kind(413, "The body is too large", "Send less, or several requests."),
         "unsupported-media-type": Kind(415, "Not the right content type", "The docs of the endpoint name it."),
         "invalid": Kind(422, "A value is wrong", "`errors` points to each one."),
         "key-reused": Kind(422, "The idempotency key belongs to another request", "Use a new key."),
+        "precondition-required": Kind(428, "Which version?", "Send the ETag of what you saw as `If-Match`."),
         "internal": Kind(500, "An error of this server", "Tell its operator the `request_id`."),
         "unavailable": Kind(503, "Not now", "Try again after `Retry-After` seconds."),
         "outcome-unknown": Kind(503, "It may or may not have happened", "Send it again with its Idempotency-Key."),
@@ -76,13 +81,16 @@ Code = Literal[
     "conflict",
     "already-active",
     "id-taken",
+    "name-taken",
     "not-finished",
     "no-result",
     "gone",
+    "precondition-failed",
     "too-large",
     "unsupported-media-type",
     "invalid",
     "key-reused",
+    "precondition-required",
     "internal",
     "unavailable",
     "outcome-unknown",
@@ -136,6 +144,8 @@ _BY_ERROR: Final[tuple[tuple[type[TideError], Code], ...]] = (
     (KeyReused, "key-reused"),
     (AlreadyActive, "already-active"),
     (IdTaken, "id-taken"),
+    (NameTaken, "name-taken"),
+    (StaleVersion, "precondition-failed"),
     (Conflict, "conflict"),
     (LeaseLost, "conflict"),
     (OutcomeUnknown, "outcome-unknown"),
@@ -156,6 +166,8 @@ def refusal_of(error: TideError) -> Refused | None:
     # What a store says about its own troubles names hosts and files, which are nobody's business here.
     detail = CODES[code].advice if isinstance(error, Unavailable) else str(error)
     headers = [("retry-after", str(RETRY_AFTER))] if CODES[code].status == 503 else []  # noqa: PLR2004 - a status
+    if isinstance(error, StaleVersion):
+        headers = [("etag", f'"{error.current}"')]
     return Refused(code, detail, headers=headers)
 
 
