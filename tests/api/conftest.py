@@ -16,6 +16,7 @@ from tidewheel.clock import SystemClock
 from tidewheel.model.log import LogLine
 from tidewheel.model.states import Cause
 from tidewheel.server import Address, Service, Serving, build_app
+from tidewheel.server.access import Door, Keyless
 from tidewheel.server.app import App
 from tidewheel.server.serving import Reservation
 from tidewheel.store.base import Store
@@ -34,6 +35,7 @@ class Api:
     store: Store
     blobs: Blobs
     address: Address
+    door: Door
 
     async def submit(self, **fields: Any) -> UUID:
         """Submit a job and return its id."""
@@ -75,15 +77,17 @@ async def serving(database: str, folder: Path) -> AsyncIterator[Api]:
     store, blobs = await open_store(database), open_blobs((folder / "blobs").as_uri())
     service = Service(store, blobs, CLOCK)
     reserved = Reservation(Address(port=0))
-    app = build_app(service)
+    door = Door(store, CLOCK, keyless=Keyless.UNTIL_A_KEY)
+    app = build_app(service, door)
     server = Serving(app, service, reserved.address, CLOCK)
     await server.start()
     try:
         async with httpx.AsyncClient(base_url=reserved.address.url, timeout=30, verify=False) as client:
-            yield Api(client, service, app, store, blobs, reserved.address)
+            yield Api(client, service, app, store, blobs, reserved.address, door)
     finally:
         await server.stop(5)
         reserved.close()
+        await door.close()
         await store.close()
 
 

@@ -7,10 +7,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action, Actor
 from tidewheel.server.problems import Code
 from tidewheel.server.reading import JSON
-from tidewheel.server.roles import Actor
 from tidewheel.server.service import Service
 
 MOST_BODY: Final = 1024 * 1024
@@ -43,6 +42,7 @@ class RequestHeader(enum.Enum):
     PREFER = ("Prefer", "`wait=10` waits up to so many seconds for the end of the job, 60 at most.")
     IF_MATCH = ("If-Match", "The `ETag` of what was seen last, or `*`: it is only done if that is still so.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
+    TENANT = ("Tide-Tenant", "The tenant to work in, for keys of all tenants; without it that is `default`.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class Call(Generic[B_co, Q_co]):
     """One request, read and checked."""
 
     actor: Actor
+    tenant: str
+    """Whose things exist for this request; there are no others for it."""
     path: Mapping[str, str]
     """What stands in the variable parts of the path."""
     query: Q_co
@@ -85,8 +87,8 @@ class Endpoint:
     summary: str
     description: str = ""
     group: str
-    role: Role | None
-    """The least role; None for what is open to all, without a key."""
+    action: Action | None
+    """What its actor must be allowed to do; None for what is open to all, without a key."""
     handler: Handler
     query: Any = NoQuery
     body: Any = None
@@ -108,8 +110,8 @@ class Endpoint:
     def codes(self) -> tuple[Code, ...]:
         """Return all that can go wrong."""
         common: list[Code] = ["bad-parameter", "internal", "unavailable"]
-        if self.role is not None:
-            common += ["unauthorized", "forbidden"]
+        if self.action is not None:
+            common += ["unauthorized", "forbidden", "too-many", "bad-header"]
         if self.body is not None:
             common += ["malformed", "too-slow", "too-large", "unsupported-media-type", "invalid", "overloaded"]
         if self.method != "GET":

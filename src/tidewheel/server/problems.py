@@ -10,16 +10,20 @@ import msgspec
 from tidewheel.errors import (
     AlreadyActive,
     Conflict,
+    Forbidden,
     IdTaken,
     Invalid,
     KeyReused,
     LeaseLost,
     NameTaken,
+    NotFinished,
     NotFound,
     OutcomeUnknown,
     StaleVersion,
     StoreFull,
     TideError,
+    TooMany,
+    Unauthenticated,
     Unavailable,
 )
 
@@ -43,7 +47,7 @@ CODES: Final[Mapping[str, Kind]] = MappingProxyType(
         "bad-header": Kind(400, "A header is wrong", "`errors` names it."),
         "bad-cursor": Kind(400, "The cursor belongs to another list", "Begin again without a cursor."),
         "unauthorized": Kind(401, "Who are you?", "Send `Authorization: Bearer <key>`."),
-        "forbidden": Kind(403, "Not allowed", "Ask for a key with a higher role."),
+        "forbidden": Kind(403, "Not allowed", "Ask for a key with another role, or of another tenant."),
         "not-found": Kind(404, "No such thing", "It was never there, was removed, or is not yours."),
         "method-not-allowed": Kind(405, "No such method here", "`Allow` lists those that are."),
         "too-slow": Kind(408, "The body did not come in time", "Send the request again."),
@@ -60,6 +64,7 @@ CODES: Final[Mapping[str, Kind]] = MappingProxyType(
         "invalid": Kind(422, "A value is wrong", "`errors` points to each one."),
         "key-reused": Kind(422, "The idempotency key belongs to another request", "Use a new key."),
         "precondition-required": Kind(428, "Which version?", "Send the ETag of what you saw as `If-Match`."),
+        "too-many": Kind(429, "Too often, or too much", "Try again after `Retry-After` seconds."),
         "internal": Kind(500, "An error of this server", "Tell its operator the `request_id`."),
         "unavailable": Kind(503, "Not now", "Try again after `Retry-After` seconds."),
         "outcome-unknown": Kind(503, "It may or may not have happened", "Send it again with its Idempotency-Key."),
@@ -91,6 +96,7 @@ Code = Literal[
     "invalid",
     "key-reused",
     "precondition-required",
+    "too-many",
     "internal",
     "unavailable",
     "outcome-unknown",
@@ -146,11 +152,15 @@ _BY_ERROR: Final[tuple[tuple[type[TideError], Code], ...]] = (
     (IdTaken, "id-taken"),
     (NameTaken, "name-taken"),
     (StaleVersion, "precondition-failed"),
+    (NotFinished, "not-finished"),
     (Conflict, "conflict"),
     (LeaseLost, "conflict"),
     (OutcomeUnknown, "outcome-unknown"),
     (StoreFull, "store-full"),
     (Unavailable, "unavailable"),
+    (Unauthenticated, "unauthorized"),
+    (Forbidden, "forbidden"),
+    (TooMany, "too-many"),
 )
 
 
@@ -165,10 +175,18 @@ def refusal_of(error: TideError) -> Refused | None:
         return None
     # What a store says about its own troubles names hosts and files, which are nobody's business here.
     detail = CODES[code].advice if isinstance(error, Unavailable) else str(error)
-    headers = [("retry-after", str(RETRY_AFTER))] if CODES[code].status == 503 else []  # noqa: PLR2004 - a status
+    return Refused(code, detail, headers=_advice_of(error, code))
+
+
+def _advice_of(error: TideError, code: Code) -> list[tuple[str, str]]:
+    """Return the headers that tell a client what to do next."""
+    if isinstance(error, Unauthenticated):
+        return [("www-authenticate", 'Bearer realm="tidewheel"')]
     if isinstance(error, StaleVersion):
-        headers = [("etag", f'"{error.current}"')]
-    return Refused(code, detail, headers=headers)
+        return [("etag", f'"{error.current}"')]
+    if isinstance(error, TooMany):
+        return [("retry-after", str(error.retry_after))]
+    return [("retry-after", str(RETRY_AFTER))] if CODES[code].status == 503 else []  # noqa: PLR2004 - a status
 
 
 def problem_of(refused: Refused, path: str, request_id: str) -> Problem:

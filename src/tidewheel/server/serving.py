@@ -11,8 +11,8 @@ from granian.server.embed import Server
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
+from tidewheel.server.access import is_loopback
 from tidewheel.server.app import App
-from tidewheel.server.roles import is_loopback
 from tidewheel.server.service import Service
 
 DEFAULT_PORT: Final = 8433

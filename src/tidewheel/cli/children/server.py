@@ -6,6 +6,7 @@ import typer
 
 from tidewheel.clock import SystemClock
 from tidewheel.server import Address, Service, Serving, build_app
+from tidewheel.server.access import Door, Keyless
 from tidewheel.wiring import open_all
 from tidewheel.worker.child import Greeting, run_child
 from tidewheel.worker.link import Drain, Ready
@@ -18,7 +19,9 @@ async def _serve(greeting: Greeting) -> None:
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
         service = Service(store, blobs, clock)
-        serving = Serving(build_app(service), service, address, clock)
+        door = Door(store, clock, keyless=Keyless.UNTIL_A_KEY)
+        stack.push_async_callback(door.close)
+        serving = Serving(build_app(service, door), service, address, clock)
         await serving.start()
         greeting.link.send(Ready())
         if setup.name.endswith("/server-0"):

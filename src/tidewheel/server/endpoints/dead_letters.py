@@ -115,7 +115,7 @@ class RedriveAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def groups(service: Service, call: Call[None, GroupQuery]) -> Answer:
     """Return the groups of dead letters."""
-    where = parameter(partial(_filter, call.query, call.actor.tenant))
+    where = parameter(partial(_filter, call.query, call.tenant))
     found = await service.store.dead_groups(where, limit=call.query.limit)
     return Answer(GroupList(groups=[_group(group) for group in found]))
 
@@ -123,7 +123,7 @@ async def groups(service: Service, call: Call[None, GroupQuery]) -> Answer:
 async def find(service: Service, call: Call[None, DeadQuery]) -> Answer:
     """Return a page of dead letters."""
     query = call.query
-    where = parameter(partial(_filter, query, call.actor.tenant))
+    where = parameter(partial(_filter, query, call.tenant))
     scope = scope_of("dead-letters", query)
     found = await service.store.dead_letters(where, limit=query.limit, after=unseal_id(scope, query.cursor))
     now = service.clock.now()
@@ -135,7 +135,7 @@ async def find(service: Service, call: Call[None, DeadQuery]) -> Answer:
 async def redrive(service: Service, call: Call[RedriveRequest, NoQuery]) -> Answer:
     """Send dead letters round again, or count them."""
     request, rate = call.body, check_rate(call.body.rate)
-    where = _where(request.where, call.actor.tenant)
+    where = _where(request.where, call.tenant)
     if request.dry_run:
         number = await service.store.count_dead(where)
         return Answer(RedriveAnswer(matched=number, done=0, more=False, next_start=request.start, dry_run=True))
@@ -158,7 +158,7 @@ async def redrive(service: Service, call: Call[RedriveRequest, NoQuery]) -> Answ
 
 async def retry(service: Service, call: Call[EditRequest, NoQuery]) -> Answer:
     """Send one dead letter round again, with other arguments if some are given."""
-    job_id, args, tenant = id_in(call), call.body.args, call.actor.tenant
+    job_id, args, tenant = id_in(call), call.body.args, call.tenant
     if args is None:
         args = (await service.store.get(job_id, tenant=tenant)).args
     job = await service.store.redrive_edited(job_id, args, tenant=tenant)

@@ -70,7 +70,7 @@ async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
 
 async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the queues with their numbers."""
-    counts = await service.store.counts(tenant=call.actor.tenant)
+    counts = await service.store.counts(tenant=call.tenant)
     found: dict[str, QueueDocument] = {}
     for row in counts.rows:
         queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}))

@@ -1,6 +1,6 @@
 """Flow control: gates and limits."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,6 @@ from tidewheel.model.rate import parse_pace
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
-from tidewheel.server.roles import Actor
 from tidewheel.server.service import Service
 
 CREATED: Final = 201
@@ -94,9 +93,9 @@ async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answ
         mode=request.mode,
         kind=request.kind,
         queue=request.queue,
-        tenant=call.actor.tenant,
+        tenant=call.tenant,
         reason=request.reason,
-        author=call.actor.key_id or "",
+        author=call.actor.name,
         rate=request.rate,
         expires_at=request.expires_at,
         lasts=None if request.lasts is None else duration_of(request.lasts, "lasts"),
@@ -109,7 +108,7 @@ async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answ
 async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Open a gate again."""
     gate_id = id_in(call, "gate")
-    if not any(gate.id == gate_id and _is_own(gate, call.actor) for gate in await service.store.gates()):
+    if not any(gate.id == gate_id and _is_own(gate, call) for gate in await service.store.gates()):
         raise NotFound("gate", gate_id)
     await service.store.open_gate(gate_id)
     return Answer(None, NO_CONTENT)
@@ -118,7 +117,7 @@ async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def gates(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the gates that jobs of one's own may be behind."""
     found = await service.store.gates()
-    return Answer(GateList(gates=[_gate(gate) for gate in found if gate.tenant in (None, call.actor.tenant)]))
+    return Answer(GateList(gates=[_gate(gate) for gate in found if gate.tenant in (None, call.tenant)]))
 
 
 async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answer:
@@ -127,24 +126,24 @@ async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answ
     if request.burst is not None and request.rate is None:
         raise Invalid("burst", "is for limits with a rate")
     rate = None if request.rate is None else parse_pace(request.rate, request.burst)
-    limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.actor.tenant)
+    limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.tenant)
     return Answer(_limit(limit))
 
 
 async def remove_limit(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Remove a limit; who waits for it is released."""
-    await service.store.remove_limit(call.path["key"], tenant=call.actor.tenant)
+    await service.store.remove_limit(call.path["key"], tenant=call.tenant)
     return Answer(None, NO_CONTENT)
 
 
 async def limits(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the limits with how many run under each."""
-    found = await service.store.limits(tenant=call.actor.tenant)
+    found = await service.store.limits(tenant=call.tenant)
     return Answer(LimitList(limits=[_limit(limit) for limit in found]))
 
 
-def _is_own(gate: Gate, actor: Actor) -> bool:
-    return gate.tenant == actor.tenant or (gate.tenant is None and actor.everywhere)
+def _is_own(gate: Gate, call: Call[Any, Any]) -> bool:
+    return gate.tenant == call.tenant or (gate.tenant is None and call.actor.everywhere)
 
 
 def _gate(gate: Gate) -> GateDocument:

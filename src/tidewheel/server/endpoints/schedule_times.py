@@ -82,7 +82,7 @@ async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> An
         priority=None if request.priority is None else parse_priority(request.priority),
         dry_run=request.dry_run,
     )
-    made = await service.store.backfill_schedule(schedule.id, wish, version=schedule.version, tenant=call.actor.tenant)
+    made = await service.store.backfill_schedule(schedule.id, wish, version=schedule.version, tenant=call.tenant)
     documents = [occurrence_document(each) for each in made]
     status = OK if request.dry_run else ACCEPTED
     return Answer(BackfillAnswer(occurrences=documents, dry_run=request.dry_run), status)
@@ -94,7 +94,7 @@ async def occurrences(service: Service, call: Call[None, PageQuery]) -> Answer:
     scope = f"occurrences/{schedule_id}"
     place = unseal_pair(scope, query.cursor)
     before = None if place is None else _EPOCH + place[0] * _MICROSECOND
-    found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.actor.tenant)
+    found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.tenant)
     last = ((found[-1].fire_at - _EPOCH) // _MICROSECOND, 0) if len(found) == query.limit else None
     documents = [occurrence_document(each) for each in found]
     return Answer(OccurrencePage(occurrences=documents, next_cursor=None if last is None else seal_pair(scope, last)))

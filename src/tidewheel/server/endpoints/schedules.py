@@ -43,14 +43,14 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     """Make a schedule."""
-    spec = schedule_spec_of(call.body, call.actor.tenant)
+    spec = schedule_spec_of(call.body, call.tenant)
     schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
     return _answer(schedule, CREATED, ("location", f"/v1/schedules/{schedule.id}"))
 
 
 async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
     """Return a page of schedules."""
-    query, tenant = call.query, call.actor.tenant
+    query, tenant = call.query, call.tenant
     scope = scope_of("schedules", query)
     after = unseal_id(scope, query.cursor)
     if query.name is not None:
@@ -96,17 +96,17 @@ async def _change(service: Service, schedule: Schedule, spec: ScheduleSpec, vers
 
 async def pause(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Let a schedule fire no more, until it is resumed."""
-    return _answer(await service.store.pause_schedule(id_in(call, _WHAT), tenant=call.actor.tenant))
+    return _answer(await service.store.pause_schedule(id_in(call, _WHAT), tenant=call.tenant))
 
 
 async def resume(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Let a paused schedule fire again, from now on."""
-    return _answer(await service.store.resume_schedule(id_in(call, _WHAT), tenant=call.actor.tenant))
+    return _answer(await service.store.resume_schedule(id_in(call, _WHAT), tenant=call.tenant))
 
 
 async def trigger(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Make a job of a schedule now."""
-    made = await service.store.trigger_schedule(id_in(call, _WHAT), tenant=call.actor.tenant)
+    made = await service.store.trigger_schedule(id_in(call, _WHAT), tenant=call.tenant)
     return Answer(occurrence_document(made), ACCEPTED, (("location", f"/v1/jobs/{made.job_id}"),))
 
 
@@ -116,13 +116,13 @@ async def delete(service: Service, call: Call[None, NoQuery]) -> Answer:
     if "if-match" in call.headers:
         schedule = await known(service, call)
         version = expected_version(call.headers, schedule.name, schedule.version)
-    await service.store.delete_schedule(schedule_id, version=version, tenant=call.actor.tenant)
+    await service.store.delete_schedule(schedule_id, version=version, tenant=call.tenant)
     return Answer(None, NO_CONTENT)
 
 
 async def known(service: Service, call: Call[object, object]) -> Schedule:
     """Return the schedule of the path."""
-    return await service.store.get_schedule(schedule_id_in(call), tenant=call.actor.tenant)
+    return await service.store.get_schedule(schedule_id_in(call), tenant=call.tenant)
 
 
 def schedule_id_in(call: Call[object, object]) -> UUID:

@@ -41,12 +41,12 @@ class AcceptedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
-    spec = spec_of(call.body, call.actor.tenant, read_key(call.headers))
+    spec = spec_of(call.body, call.tenant, read_key(call.headers))
     submitted = await service.intake.submit(spec)
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
-        job = await service.ended(submitted.job_id, call.actor.tenant, wait)
+        job = await service.ended(submitted.job_id, call.tenant, wait)
         headers.append(("preference-applied", f"wait={wait}"))
         if job.state in FINAL:
             status = OK
@@ -58,7 +58,7 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
     """Store many jobs, all or none."""
     if len(call.body) > MOST_IN_BATCH:
         raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
-    specs = specs_of(call.body, call.actor.tenant, read_key(call.headers))
+    specs = specs_of(call.body, call.tenant, read_key(call.headers))
     answers = await service.store.submit(specs)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.endpoints import dead_letters
 from tidewheel.server.job_document import JobDocument
@@ -14,7 +14,7 @@ DEAD_LETTERS: Final = (
         name="list_dead_groups",
         summary="List what died of what, the largest group first",
         group="dead letters",
-        role=Role.VIEWER,
+        action=Action.JOBS_READ,
         handler=dead_letters.groups,
         query=dead_letters.GroupQuery,
         answers={200: dead_letters.GroupList},
@@ -25,7 +25,7 @@ DEAD_LETTERS: Final = (
         name="list_dead_letters",
         summary="List dead letters, newest first",
         group="dead letters",
-        role=Role.VIEWER,
+        action=Action.JOBS_READ,
         handler=dead_letters.find,
         query=dead_letters.DeadQuery,
         answers={200: dead_letters.DeadPage},
@@ -39,7 +39,7 @@ DEAD_LETTERS: Final = (
         description="At a rate, if one is given. With `dry_run` they are only counted. Those that cannot go, for "
         "another job has their unique key, are passed over. Asking again goes on with the rest.",
         group="dead letters",
-        role=Role.OPERATOR,
+        action=Action.JOBS_RETRY,
         handler=dead_letters.redrive,
         body=dead_letters.RedriveRequest,
         answers={200: dead_letters.RedriveAnswer},
@@ -51,7 +51,7 @@ DEAD_LETTERS: Final = (
         name="retry_dead_letter",
         summary="Send one dead letter round again, with other arguments if some are given",
         group="dead letters",
-        role=Role.OPERATOR,
+        action=Action.JOBS_RETRY,
         handler=dead_letters.retry,
         body=dead_letters.EditRequest,
         body_optional=True,

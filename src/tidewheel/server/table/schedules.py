@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.endpoints import schedule_times, schedules
 from tidewheel.server.endpoints.looking import PageQuery
@@ -22,9 +22,9 @@ _CHANGE: Final[tuple[Code, ...]] = (*_STALE, "precondition-required", "name-take
 
 
 def _schedule(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> Endpoint:
-    role = Role.VIEWER if method == "GET" else Role.OPERATOR
+    action = Action.SCHEDULES_READ if method == "GET" else Action.SCHEDULES_WRITE
     return Endpoint(
-        method=method, path=path, name=name, summary=summary, group="schedules", role=role, handler=handler, **more
+        method=method, path=path, name=name, summary=summary, group="schedules", action=action, handler=handler, **more
     )
 
 
