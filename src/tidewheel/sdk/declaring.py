@@ -17,13 +17,13 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.naming import kind_of
 from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy, spec_of
-from tidewheel.sdk.scheduling import RECURRENCE, Recurrence, schedule_of
 from tidewheel.sdk.task import TaskFunction
 from tidewheel.tasks.binding import Caller, context_of, parameters_of
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import Isolation, Mode, Preempt, TaskDefinition, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
 from tidewheel.tasks.limiting import Concurrency, Rate, task_limits
+from tidewheel.tasks.scheduling import RECURRENCE, Recurrence, schedule_of
 
 P = ParamSpec("P")
 R = TypeVar("R")

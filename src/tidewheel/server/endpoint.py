@@ -42,6 +42,7 @@ class RequestHeader(enum.Enum):
 
     IDEMPOTENCY_KEY = ("Idempotency-Key", "The same key with the same body makes one job, however often it is sent.")
     PREFER = ("Prefer", "`wait=10` waits up to so many seconds for what was asked for, 60 at most.")
+    IF_MATCH = ("If-Match", "The `ETag` of what was seen last, or `*`: it is only done if that is still so.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
     TENANT = (
         "Tide-Tenant",
