@@ -159,6 +159,8 @@ async def test_however_many_submit_at_once_no_key_exceeds_its_cap(backend: Backe
         )
         for i in range(40)
     ]
+    for store in stores:  # so that nobody waits for the lanes, and all are under way at once
+        await store.make_lanes([spec for batch in specs for spec in batch])
     answers = await asyncio.gather(
         *(stores[i % 4].submit(batch) for i, batch in enumerate(specs)), return_exceptions=True
     )
