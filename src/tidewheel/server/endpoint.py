@@ -56,6 +56,8 @@ class Call(Generic[B_co, Q_co]):
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
+    recheck: Callable[[], Awaitable[None]]
+    """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class Endpoint:
     group: str
     action: Action | None
     """What its actor must be allowed to do; None for what is open to all, without a key."""
+    everywhere: bool = False
+    """Whether it is for actors of all tenants alone, for what it changes concerns them all."""
     handler: Handler
     query: Any = NoQuery
     body: Any = None

@@ -3,6 +3,7 @@
 from typing import Final
 
 from tidewheel.server.endpoint import Endpoint
+from tidewheel.server.table.access import ACCESS
 from tidewheel.server.table.fleet import FLEET
 from tidewheel.server.table.flow import FLOW
 from tidewheel.server.table.looking import LOOKING
@@ -10,4 +11,4 @@ from tidewheel.server.table.steering import STEERING
 from tidewheel.server.table.submitting import SUBMITTING
 from tidewheel.server.table.system import SYSTEM
 
-ENDPOINTS: Final[tuple[Endpoint, ...]] = (*SUBMITTING, *LOOKING, *STEERING, *FLOW, *FLEET, *SYSTEM)
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (*SUBMITTING, *LOOKING, *STEERING, *FLOW, *FLEET, *ACCESS, *SYSTEM)
