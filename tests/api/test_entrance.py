@@ -55,6 +55,21 @@ async def test_a_key_of_all_tenants_works_in_the_one_it_names(lone_api: Api) -> 
         assert [(job["id"], job["tenant"]) for job in found] == [(made.json()["id"], tenant)]
 
 
+async def test_a_key_of_all_tenants_may_look_at_the_jobs_of_all_and_no_other_key(lone_api: Api) -> None:
+    root, _ = await key_of(lone_api, Role.ADMIN)
+    ada, _ = await key_of(lone_api, Role.VIEWER, "ada")
+    for tenant in ("ada", "bob"):
+        sent = root | {"Tide-Tenant": tenant}
+        assert (await lone_api.client.post("/v1/jobs", json={"kind": "mail"}, headers=sent)).status_code == 202
+
+    found = (await lone_api.client.get("/v1/jobs", headers=root | {"Tide-Tenant": "*"})).json()["jobs"]
+    assert {job["tenant"] for job in found} == {"ada", "bob"}
+    one = await lone_api.client.get(f"/v1/jobs/{found[0]['id']}", headers=root | {"Tide-Tenant": "*"})
+    assert one.json()["tenant"] == found[0]["tenant"]
+    refused = await lone_api.client.get("/v1/jobs", headers=ada | {"Tide-Tenant": "*"})
+    assert problem(refused, 400, "bad-header")["errors"][0]["header"] == "Tide-Tenant"
+
+
 @pytest.mark.parametrize("name", ["", "a b", "x" * 201, "%00"])
 async def test_a_tenant_that_cannot_be_is_told_by_the_header(lone_api: Api, name: str) -> None:
     refused = await lone_api.client.get("/v1/jobs", headers={"Tide-Tenant": name})

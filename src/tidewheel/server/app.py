@@ -125,7 +125,8 @@ class App:
 
     async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
         """Read the body and run the handler, each in its time."""
-        seconds = endpoint.seconds + (read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0)
+        wait = read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0
+        seconds = endpoint.seconds + wait
         code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
         try:
             # One timer for both, for it costs as much as all the rest of reading a small body.
@@ -136,10 +137,20 @@ class App:
                     code = told
                     if seconds != BODY_WITHIN:
                         limit.reschedule(asyncio.get_running_loop().time() + seconds)
+                if wait:
+                    return await self._wait_with(endpoint, call, receive)
                 return await endpoint.handler(self._service, call)
         except TimeoutError:
             again = [("retry-after", str(RETRY_AFTER))]
             raise Refused(code, "it took too long", headers=again) from None
+
+    async def _wait_with(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
+        """Run a handler that may wait; it is told when nobody waits with it any more."""
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            return await endpoint.handler(self._service, replace(call, gone=gone))
+        finally:
+            gone.cancel()
 
     async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
         parts: list[bytes] = []

@@ -1,5 +1,6 @@
 """What an endpoint is: everything about it that routes, checks, OpenAPI and docs are made from."""
 
+import asyncio
 import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from tidewheel.server.service import Service
 
 MOST_BODY: Final = 1024 * 1024
 SECONDS: Final = 30.0
+ALL_TENANTS: Final = "*"
 EVENTS: Final = "text/event-stream"
 HTML: Final = "text/html; charset=utf-8"
 
@@ -39,9 +41,13 @@ class RequestHeader(enum.Enum):
     """Headers that mean something to some endpoints."""
 
     IDEMPOTENCY_KEY = ("Idempotency-Key", "The same key with the same body makes one job, however often it is sent.")
-    PREFER = ("Prefer", "`wait=10` waits up to so many seconds for the end of the job, 60 at most.")
+    PREFER = ("Prefer", "`wait=10` waits up to so many seconds for what was asked for, 60 at most.")
+    IF_MATCH = ("If-Match", "The `ETag` of what was seen last, or `*`: it is only done if that is still so.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
-    TENANT = ("Tide-Tenant", "The tenant to work in, for keys of all tenants; without it that is `default`.")
+    TENANT = (
+        "Tide-Tenant",
+        "The tenant to work in, for keys of all tenants; without it that is `default`. `*` looks at the jobs of all.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,13 @@ class Call(Generic[B_co, Q_co]):
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
+    gone: "asyncio.Future[None] | None" = None
+    """Done once the client is gone; there while someone wants to wait."""
+
+    @property
+    def scope(self) -> str | None:
+        """Whose jobs it looks at: those of its tenant, or of all (None) for an actor of all who says so."""
+        return None if self.actor.everywhere and self.headers.get("tide-tenant") == ALL_TENANTS else self.tenant
 
 
 @dataclass(frozen=True, slots=True)

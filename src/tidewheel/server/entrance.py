@@ -1,7 +1,8 @@
 """The entrance: what the head of a request says about who makes it, and in which tenant they work.
 
 An actor of one tenant works in its own. An actor of all tenants works in `default`, or in the one that it names by
-`Tide-Tenant`. Who names a tenant that is not theirs is refused, whether there is such a tenant or not.
+`Tide-Tenant`; with `*` it looks at the jobs of all. Who names a tenant that is not theirs is refused, whether there is
+such a tenant or not.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.access import Action, Actor, Role
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.server.access import Door, is_loopback, token_of
-from tidewheel.server.endpoint import RequestHeader
+from tidewheel.server.endpoint import ALL_TENANTS, RequestHeader
 from tidewheel.server.problems import Flaw, Refused
 
 TENANT: Final = RequestHeader.TENANT.value[0]
@@ -67,6 +68,8 @@ def host_of(authority: str) -> str:
 
 
 def _tenant_of(actor: Actor, headers: Mapping[str, str]) -> str:
+    if actor.everywhere and headers.get(TENANT.lower()) == ALL_TENANTS:
+        return DEFAULT_TENANT
     try:
         return actor.scope(headers.get(TENANT.lower())) or DEFAULT_TENANT
     except Invalid as error:

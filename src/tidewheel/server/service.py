@@ -9,7 +9,9 @@ from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock
 from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL
+from tidewheel.server.doorbell import Doorbell
 from tidewheel.server.intake import Intake
+from tidewheel.server.roster import Roster
 from tidewheel.store.base import Store
 
 FIRST_PAUSE: Final = 0.01
@@ -29,6 +31,8 @@ class Service:
         self.blobs = blobs
         self.clock = clock
         self.intake = Intake(store)
+        self.doorbell = Doorbell(store, clock)
+        self.roster = Roster(store)
         self.large = asyncio.Semaphore(LARGE_AT_ONCE)
         self.pages: Callable[[], Mapping[str, bytes]] = dict
         """What is made once from the table of endpoints: the OpenAPI document and the docs."""
@@ -36,7 +40,7 @@ class Service:
         """Set when the server is about to end: who waits is answered now."""
         self._waiters = 0
 
-    async def ended(self, job_id: UUID, tenant: str, seconds: float) -> Job:
+    async def ended(self, job_id: UUID, tenant: str | None, seconds: float) -> Job:
         """Return a job once it has ended, or as it is when the time has passed."""
         latest, pause = self.clock.monotonic() + seconds, FIRST_PAUSE
         if self._waiters >= MOST_WAITERS:

@@ -45,13 +45,13 @@ class BulkAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def cancel(service: Service, call: Call[CancelRequest, NoQuery]) -> Answer:
     """Cancel a job: one that waits never starts, one that runs is asked to stop."""
-    job = await service.store.cancel(id_in(call), tenant=call.tenant, reason=call.body.reason)
+    job = await service.store.cancel(id_in(call), tenant=call.scope, reason=call.body.reason)
     return Answer(job_document(job, service.clock.now()), ACCEPTED if job.cancelling else OK)
 
 
 async def retry(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Send a job that ended without success round again."""
-    job_id, tenant = id_in(call), call.tenant
+    job_id, tenant = id_in(call), call.scope
     redriven = await service.store.redrive([job_id], tenant=tenant)
     job = await service.store.get(job_id, tenant=tenant)
     if not redriven:
@@ -61,7 +61,7 @@ async def retry(service: Service, call: Call[None, NoQuery]) -> Answer:
 
 async def cancel_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answer:
     """Cancel all active jobs that meet the conditions."""
-    tenant, reason = call.tenant, call.body.reason
+    tenant, reason = call.scope, call.body.reason
 
     async def cancel_some(ids: Sequence[UUID]) -> int:
         done = 0
@@ -81,7 +81,7 @@ async def retry_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answ
     """Send all jobs round again that ended without success and meet the conditions."""
 
     async def redrive_some(ids: Sequence[UUID]) -> int:
-        return len(await service.store.redrive(ids, tenant=call.tenant))
+        return len(await service.store.redrive(ids, tenant=call.scope))
 
     return await _many(service, call, REDRIVABLE, redrive_some)
 
@@ -93,7 +93,7 @@ async def _many(
     act: Callable[[Sequence[UUID]], Awaitable[int]],
 ) -> Answer:
     request = call.body
-    where = _filter_of(request.where, call.tenant, states)
+    where = _filter_of(request.where, call.scope, states)
     most = MOST_COUNTED if request.dry_run else request.limit
     matched = done = 0
     async for page in _pages(service, where):
@@ -105,7 +105,7 @@ async def _many(
     return Answer(BulkAnswer(matched=matched, done=done, more=False, dry_run=request.dry_run))
 
 
-def _filter_of(where: Conditions, tenant: str, states: Sequence[State]) -> JobFilter:
+def _filter_of(where: Conditions, tenant: str | None, states: Sequence[State]) -> JobFilter:
     if where == Conditions():
         raise Invalid("where", "must name at least one condition")
     try:
