@@ -35,5 +35,5 @@ def check_version(found: int, known: int) -> None:
         )
     if found < known:
         raise StoreMismatch(
-            f"the store has schema {found}, but this program needs {known}: run `tide store migrate` once"
+            f"the store has schema {found}, but this program needs {known}: run `tide db upgrade` once"
         )
