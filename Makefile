@@ -11,6 +11,9 @@ PY := $(BIN)/python
 READY := $(VENV)/.ready
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Some machines ask Python to keep no bytecode; hundreds of processes would then compile the whole program, each anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format bench chaos schema clean
 

@@ -1,36 +1,47 @@
-"""The root of the command line; each group of commands has its own file and is added here."""
+"""The root of the command line; each command and each group of commands is a file, loaded when it is asked for."""
 
 import sys
-from importlib.metadata import version
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Final
 
 import typer
 
-from tidewheel.cli import audit, dlq, keeper, key, server, store, submit, tenant, up, worker
 from tidewheel.errors import TideError
 
-app = typer.Typer(
-    name="tide", help="Run jobs on time.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
-)
-app.add_typer(store.app, name="store")
-app.add_typer(key.app, name="key")
-app.add_typer(tenant.app, name="tenant")
-app.add_typer(keeper.app, name="keeper")
-app.add_typer(dlq.app, name="dlq")
-app.command("audit")(audit.audit)
-app.command("up")(up.up)
-app.command("server")(server.server)
-app.command("worker")(worker.worker)
-app.command("submit")(submit.submit)
+GROUPS: Final = ("store", "key", "tenant", "keeper", "dlq")
+"""Files that have an `app` with several commands."""
+COMMANDS: Final = ("audit", "up", "server", "worker", "submit")
+"""Files that have one function, named as they are."""
+
+
+def build(first: str | None = None) -> typer.Typer:
+    """Return the command line: one command if the first word names it, for the others cost time, or else all."""
+    app = typer.Typer(
+        name="tide",
+        help="Run jobs on time.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(root)
+    known = (*GROUPS, *COMMANDS)
+    for name in [first] if first in known else known:
+        module = import_module(f"tidewheel.cli.{name}")
+        if name in GROUPS:
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(getattr(module, name))
+    return app
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - takes longer to load than some commands do
+
         typer.echo(f"tide {version('tidewheel')}")
         raise typer.Exit
 
 
-@app.callback()
 def root(
     *,
     show_version: Annotated[
@@ -43,7 +54,7 @@ def root(
 def main() -> None:
     """Run the command line; what goes wrong for a known reason is told in one line."""
     try:
-        app()
+        build(*sys.argv[1:2])()
     except TideError as error:
         typer.echo(f"tide: {error}", err=True)
         sys.exit(1)
