@@ -1,6 +1,5 @@
 """The commands, run as a user runs them."""
 
-import os
 import signal
 import socket
 import subprocess
@@ -11,19 +10,13 @@ from urllib.parse import urlsplit, urlunsplit
 import apsw
 import pytest
 
+from tests import command
+
 TIDE = Path(sys.executable).parent / "tide"
 
 
 def tide(folder: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [TIDE, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "TIDE_DATABASE": "sqlite:///jobs.db", **environment},
-    )
+    return command.tide(folder, *arguments, **{"TIDE_DATABASE": "sqlite:///jobs.db"} | environment)
 
 
 def test_a_database_is_migrated_and_checked(tmp_path: Path) -> None:
@@ -34,7 +27,8 @@ def test_a_database_is_migrated_and_checked(tmp_path: Path) -> None:
     )
     again = tide(tmp_path, "store", "migrate")
     assert again.stdout == "sqlite:///jobs.db is up to date\n"
-    assert "schema 1" in tide(tmp_path, "store", "check").stdout
+    told = subprocess.check_output([TIDE, "store", "check", "--database", "sqlite:///jobs.db"], cwd=tmp_path, text=True)
+    assert "schema 1" in told
 
 
 def test_the_pending_sql_is_printed_before_and_empty_after(tmp_path: Path) -> None:
