@@ -26,7 +26,7 @@ run: $(READY) ## set everything up and start the program
 	@$(BIN)/tide up
 
 test: $(READY) ## set everything up and run all tests; ARGS="..." is passed to pytest
-	@$(PY) -m pytest -n $(WORKERS) $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(READY) ## format, lint, types, import layers, sizes
 	@$(PY) -m ruff format --check
