@@ -69,6 +69,11 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, url:
     assert "secret" not in done.stderr
 
 
+def test_a_worker_loads_nothing_that_only_a_server_needs() -> None:
+    code = "import sys, tidewheel.cli.main as m; m.build('worker'); print({'granian', 'starlette'} & {*sys.modules})"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_keeps_the_database_until_it_is_told_to_stop(tmp_path: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
