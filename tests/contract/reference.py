@@ -262,6 +262,9 @@ class Reference:
         late = [job for job in self._waiting() if job.start_by is not None and job.start_by <= self.now]
         return self._end_all(late, Cause.EXPIRED)
 
+    def expire_old(self, max_age: timedelta) -> int:
+        return self._end_all([job for job in self._waiting() if job.run_at < self.now - max_age], Cause.EXPIRED)
+
     def drop_gated(self) -> int:
         dropped = [job for job in self._waiting() if self.flag(job) == GateMode.DROP]
         return self._end_all(dropped, Cause.DROPPED)
