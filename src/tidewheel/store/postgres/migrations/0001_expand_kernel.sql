@@ -82,6 +82,8 @@ CREATE TABLE tidewheel.job (
     options         json,
     limit_keys      text[],
     waits_for       text CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
+    -- The run_at with which it waited for a limit before it was let go: its place if it must wait again.
+    stood_at        timestamptz,
     unique_key      text,
     idempotency_key text,
     cancel_reason   text,
