@@ -1,18 +1,17 @@
 """The table of endpoints is the source of all: each is in the OpenAPI document and in the docs, and bears garbage."""
 
 import re
-from typing import Any
 from uuid import uuid4
 
 import msgspec
 import pytest
 
 from tests.api.conftest import Api, problem
-from tidewheel.model.access import Role
+from tidewheel.server.access import is_loopback
 from tidewheel.server.endpoint import Endpoint
+from tidewheel.server.entrance import host_of
 from tidewheel.server.openapi import openapi_of, plain_path
 from tidewheel.server.problems import CODES
-from tidewheel.server.roles import Actor, OpenDoor, host_of, is_loopback
 from tidewheel.server.table import ENDPOINTS
 
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(openapi_of(ENDPOINTS)))
@@ -48,7 +47,9 @@ def test_every_endpoint_is_in_the_document_with_all_its_answers(endpoint: Endpoi
     assert documented == {str(status) for status in endpoint.answers} | {
         str(CODES[code].status) for code in endpoint.codes
     }
-    assert operation.get("x-least-role") == (None if endpoint.role is None else endpoint.role.value)
+    assert operation.get("x-action") == endpoint.action
+    assert ("admin" in operation.get("x-roles", ())) == (endpoint.action is not None)
+    assert bool(operation["security"]) == (endpoint.action is not None)
     assert ("requestBody" in operation) == (endpoint.body is not None)
     variables = re.findall(r"\{(\w+)\}", plain_path(endpoint.path))
     assert [one["name"] for one in operation["parameters"] if one["in"] == "path"] == variables
@@ -135,31 +136,6 @@ async def test_request_ids_are_taken_over_if_they_are_sound(lone_api: Api) -> No
 
     assert given.headers["x-request-id"] == "abc-1"
     assert re.fullmatch("[0-9a-f]{24}", unsound.headers["x-request-id"])
-
-
-def test_roles_are_ordered_and_a_worker_stands_apart() -> None:
-    order = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR, Role.ADMIN, Role.WORKER)
-
-    def may(role: Role) -> list[str]:
-        return [least.value for least in order if Actor(tenant="t", role=role).may(least)]
-
-    assert may(Role.VIEWER) == ["viewer"]
-    assert may(Role.SUBMITTER) == ["viewer", "submitter"]
-    assert may(Role.OPERATOR) == ["viewer", "submitter", "operator"]
-    assert may(Role.ADMIN) == ["viewer", "submitter", "operator", "admin", "worker"]
-    assert may(Role.WORKER) == ["worker"]
-
-
-async def test_a_role_that_is_too_low_is_refused_at_every_endpoint(lone_api: Api) -> None:
-    class OnlyWorkers(OpenDoor):
-        async def admit(self, headers: Any) -> Actor:
-            return Actor(tenant=(await super().admit(headers)).tenant, role=Role.WORKER)
-
-    lone_api.app._doorkeeper = OnlyWorkers()
-    for endpoint in ENDPOINTS:
-        path = endpoint.path.replace("{id}", str(uuid4())).replace("{key:path}", "x")
-        answer = await lone_api.client.request(endpoint.method, path)
-        assert (answer.status_code == 403) == (endpoint.role is not None), endpoint.name
 
 
 @pytest.mark.parametrize(

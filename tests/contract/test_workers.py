@@ -9,7 +9,7 @@ import pytest
 from tests.builders import DAY, HOUR, MINUTE, SECOND, a_worker, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import check_conserved, claim, in_order, settle, start, submit
-from tidewheel.errors import Invalid, LeaseLost
+from tidewheel.errors import Invalid, LeaseLost, NotFound
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.resources import Offer
 from tidewheel.model.states import FINAL, Cause, State
@@ -233,6 +233,17 @@ async def test_leaving_twice_or_unknown_does_nothing(store: Store, worker: Worke
     assert await store.deregister(uuid4()) == Reaped()
     assert await store.deregister(worker.id) == Reaped()
     assert await store.deregister(worker.id) == Reaped()
+
+
+async def test_a_worker_is_found_by_its_id_and_knows_whose_it_is(store: Store) -> None:
+    everyones = await store.register(a_worker())
+    acmes = await store.register(a_worker(tenant="acme"))
+    assert (await store.worker(everyones.id), await store.worker(acmes.id)) == (everyones, acmes)
+    assert (everyones.tenant, acmes.tenant) == (None, "acme")
+    with pytest.raises(NotFound):
+        await store.worker(uuid4())
+    with pytest.raises(Invalid, match="tenant"):
+        await store.register(a_worker(tenant="a b"))
 
 
 async def test_workers_are_listed_newest_first(backend: Backend, store: Store) -> None:

@@ -63,6 +63,9 @@ PLANS = {
     "holders": [r"job_running"],
     "ahead": [r"job_due \(lane=\? AND priority=\? AND (run_at<\?|\(run_at,id\)<)"],
     "waiters_ahead": [r"job_limited \(tenant=\? AND waits_for=\? AND \(?priority"],
+    "count_capped": [r"job_capped \(tenant=\? AND <expr>=\?\)"],
+    "first_capped": [r"job_capped \(tenant=\? AND <expr>=\?\)"],
+    "last_capped": [r"job_capped \(tenant=\? AND <expr>=\?\)"],
     "get": [BY_ID, r"sqlite_autoindex_job_history_1 \(id=\?\)"],
     "find": [r"sqlite_autoindex_job_1 \(id>\? AND id<\?\)", r"sqlite_autoindex_job_history_1 \(id>\? AND id<\?\)"],
     "find_of_tenant": [

@@ -23,6 +23,8 @@ class WorkerSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The kinds it knows; None stands for all."""
     offer: Offer = Offer()
     ttl: timedelta = DEFAULT_TTL
+    tenant: str | None = None
+    """Whose worker it is: it came with a key of that tenant; None for those that serve all."""
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -34,6 +36,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kinds: tuple[str, ...] | None
     offer: Offer
     ttl: timedelta
+    tenant: str | None = None
     alive: bool
     beat: int
     registered_at: datetime
@@ -68,6 +71,8 @@ def check_worker(spec: WorkerSpec) -> None:
     for kind in spec.kinds or ():
         check_name("kinds", kind)
     check_offer(spec.offer)
+    if spec.tenant is not None:
+        check_name("tenant", spec.tenant)
     check_ttl(spec.ttl)
 
 

@@ -2,7 +2,7 @@
 
     client ──▶ serving (granian) ──▶ app (one path for every request) ──▶ endpoints ──▶ service (store, blobs, …)
 
-`table` lists the endpoints, `problems` all that can go wrong, `roles` who may do what.
+`table` lists the endpoints, `problems` all that can go wrong, `access` and `entrance` who comes in.
 """
 
 from tidewheel.server.app import build_app

@@ -18,13 +18,13 @@ from starlette.routing import compile_path
 from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
-from tidewheel.model.access import Role
+from tidewheel.server.access import Door, token_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
+from tidewheel.server.entrance import admit
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
-from tidewheel.server.roles import Actor, Doorkeeper, OpenDoor
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS
 
@@ -36,7 +36,6 @@ MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
 MOST_HELD: Final = 256 * 1024 * 1024
 """Bytes of bodies in memory at once, of all requests together."""
-_NOBODY: Final = Actor(tenant="", role=Role.VIEWER)
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
@@ -56,9 +55,9 @@ class Found(NamedTuple):
 class App:
     """An ASGI application."""
 
-    def __init__(self, service: Service, doorkeeper: Doorkeeper, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(self, service: Service, door: Door, endpoints: Sequence[Endpoint]) -> None:
         self._service = service
-        self._doorkeeper = doorkeeper
+        self._door = door
         self._plain: dict[str, dict[str, Endpoint]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
@@ -89,12 +88,13 @@ class App:
             self.under_way -= 1
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str], request_id: str) -> Answer:
-        path = scope["path"]
+        path, fields = scope["path"], list[tuple[str, str]]()
         try:
-            return await self._handle(scope, receive, headers)
+            answer = await self._handle(scope, receive, headers, fields)
+            return replace(answer, headers=(*answer.headers, *fields)) if fields else answer
         except TideError as error:
             if (refused := refusal_of(error)) is not None:
-                return _refusal(refused, path, request_id)
+                return _refusal(refused, path, request_id, fields)
             _log.exception("request %s: %s %s failed", request_id, scope["method"], path)
         except ClientGone:
             raise
@@ -102,18 +102,21 @@ class App:
             _log.exception("request %s: %s %s failed", request_id, scope["method"], path)
         return _refusal(Refused("internal", CODES["internal"].advice), path, request_id)
 
-    async def _handle(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
+    async def _handle(
+        self, scope: Scope, receive: Receive, headers: Mapping[str, str], fields: list[tuple[str, str]]
+    ) -> Answer:
+        """Return the answer; what it says besides, good or bad, comes into the fields."""
         found = self._find(scope["path"])
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         endpoint = found.methods.get(method)
         if endpoint is None:
             allowed = ", ".join(found.methods)
             raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
-        actor = _NOBODY if endpoint.role is None else await self._doorkeeper.admit(headers)
-        if endpoint.role is not None and not actor.may(endpoint.role):
-            raise Refused("forbidden", f"this needs the role {endpoint.role}, and this key has {actor.role}")
+        address = (scope.get("client") or ("",))[0]
+        who = await admit(self._door, headers, address, endpoint, fields)
+        recheck = functools.partial(self._door.recheck, token_of(headers.get("authorization")), address)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
-        answer = await self._run(endpoint, Call(actor, found.variables, query, None, headers), receive)
+        answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
         if answer.stream is not None and self._streams >= MOST_STREAMS:
             await answer.stream.aclose()
             raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
@@ -121,7 +124,8 @@ class App:
 
     async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
         """Read the body and run the handler, each in its time."""
-        seconds = endpoint.seconds + (read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0)
+        wait = read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0
+        seconds = endpoint.seconds + wait
         code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
         try:
             # One timer for both, for it costs as much as all the rest of reading a small body.
@@ -132,10 +136,20 @@ class App:
                     code = told
                     if seconds != BODY_WITHIN:
                         limit.reschedule(asyncio.get_running_loop().time() + seconds)
+                if wait:
+                    return await self._wait_with(endpoint, call, receive)
                 return await endpoint.handler(self._service, call)
         except TimeoutError:
             again = [("retry-after", str(RETRY_AFTER))]
             raise Refused(code, "it took too long", headers=again) from None
+
+    async def _wait_with(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
+        """Run a handler that may wait; it is told when nobody waits with it any more."""
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            return await endpoint.handler(self._service, replace(call, gone=gone))
+        finally:
+            gone.cancel()
 
     async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
         parts: list[bytes] = []
@@ -209,10 +223,10 @@ class App:
             await stream.aclose()
 
 
-def build_app(service: Service, doorkeeper: Doorkeeper | None = None) -> App:
-    """Return the application of a service; without a doorkeeper it is open to this machine."""
+def build_app(service: Service, door: Door) -> App:
+    """Return the application of a service, behind its door."""
     service.pages = _pages
-    return App(service, doorkeeper or OpenDoor(), ENDPOINTS)
+    return App(service, door, ENDPOINTS)
 
 
 @functools.cache
@@ -222,9 +236,9 @@ def _pages() -> Mapping[str, bytes]:
     return {"openapi": _encode(document), "docs": docs_of(document).encode()}
 
 
-def _refusal(refused: Refused, path: str, request_id: str) -> Answer:
+def _refusal(refused: Refused, path: str, request_id: str, fields: Sequence[tuple[str, str]] = ()) -> Answer:
     problem = problem_of(refused, path, request_id)
-    return Answer(problem, problem.status, refused.headers, MEDIA_TYPE)
+    return Answer(problem, problem.status, (*refused.headers, *fields), MEDIA_TYPE)
 
 
 def _bytes(body: Any) -> bytes:

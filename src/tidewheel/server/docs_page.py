@@ -60,12 +60,13 @@ def _operation(path: str, method: str, operation: Json, document: Json) -> str:
         )
         for status, answer in operation["responses"].items()
     ]
-    role = operation.get("x-least-role")
+    roles = " ".join(f"<code>{role}</code>" for role in operation.get("x-roles", ()))
+    roles += " of all tenants" if operation.get("x-all-tenants") else ""
     return (
         f'<details id="{operation["operationId"]}"><summary><span class="method">{method.upper()}</span>'
         f'<span class="path">{_text(path)}</span><span class="said">{_text(operation["summary"])}</span></summary>'
         f"<p>{_text(operation.get('description', ''))}</p>"
-        f"<p>{f'Least role: <code>{role}</code>.' if role else 'Open to all.'}</p>"
+        f"<p>{f'Open to: {roles}.' if roles else 'Open to all.'}</p>"
         f"{_rows(parameters + body)}<p>Answers:</p>{_rows(answers)}</details>"
     )
 

@@ -1,5 +1,6 @@
 """What an endpoint is: everything about it that routes, checks, OpenAPI and docs are made from."""
 
+import asyncio
 import enum
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,14 +8,14 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action, Actor
 from tidewheel.server.problems import Code
 from tidewheel.server.reading import JSON
-from tidewheel.server.roles import Actor
 from tidewheel.server.service import Service
 
 MOST_BODY: Final = 1024 * 1024
 SECONDS: Final = 30.0
+ALL_TENANTS: Final = "*"
 EVENTS: Final = "text/event-stream"
 HTML: Final = "text/html; charset=utf-8"
 
@@ -40,8 +41,13 @@ class RequestHeader(enum.Enum):
     """Headers that mean something to some endpoints."""
 
     IDEMPOTENCY_KEY = ("Idempotency-Key", "The same key with the same body makes one job, however often it is sent.")
-    PREFER = ("Prefer", "`wait=10` waits up to so many seconds for the end of the job, 60 at most.")
+    PREFER = ("Prefer", "`wait=10` waits up to so many seconds for what was asked for, 60 at most.")
+    IF_MATCH = ("If-Match", "The `ETag` of what was seen last, or `*`: it is only done if that is still so.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
+    TENANT = (
+        "Tide-Tenant",
+        "The tenant to work in, for keys of all tenants; without it that is `default`. `*` looks at the jobs of all.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +55,22 @@ class Call(Generic[B_co, Q_co]):
     """One request, read and checked."""
 
     actor: Actor
+    tenant: str
+    """Whose things exist for this request; there are no others for it."""
     path: Mapping[str, str]
     """What stands in the variable parts of the path."""
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
+    recheck: Callable[[], Awaitable[None]]
+    """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
+    gone: "asyncio.Future[None] | None" = None
+    """Done once the client is gone; there while someone wants to wait."""
+
+    @property
+    def scope(self) -> str | None:
+        """Whose jobs it looks at: those of its tenant, or of all (None) for an actor of all who says so."""
+        return None if self.actor.everywhere and self.headers.get("tide-tenant") == ALL_TENANTS else self.tenant
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +101,10 @@ class Endpoint:
     summary: str
     description: str = ""
     group: str
-    role: Role | None
-    """The least role; None for what is open to all, without a key."""
+    action: Action | None
+    """What its actor must be allowed to do; None for what is open to all, without a key."""
+    everywhere: bool = False
+    """Whether it is for actors of all tenants alone, for what it changes concerns them all."""
     handler: Handler
     query: Any = NoQuery
     body: Any = None
@@ -107,8 +126,8 @@ class Endpoint:
     def codes(self) -> tuple[Code, ...]:
         """Return all that can go wrong."""
         common: list[Code] = ["bad-parameter", "internal", "unavailable"]
-        if self.role is not None:
-            common += ["unauthorized", "forbidden"]
+        if self.action is not None:
+            common += ["unauthorized", "forbidden", "too-many", "bad-header"]
         if self.body is not None:
             common += ["malformed", "too-slow", "too-large", "unsupported-media-type", "invalid", "overloaded"]
         if self.method != "GET":

@@ -49,7 +49,7 @@ class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reason: Annotated[str, Meta(max_length=1000)] = ""
 
 
-def filter_of(where: Conditions, tenant: str) -> JobFilter:
+def filter_of(where: Conditions, tenant: str | None) -> JobFilter:
     """Return the filter of the store. Raises Invalid."""
     return JobFilter(
         tenant=tenant,

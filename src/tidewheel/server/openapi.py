@@ -12,13 +12,20 @@ from typing import Any, Final, get_args, get_type_hints
 
 import msgspec
 
-from tidewheel.server.endpoint import Endpoint
+from tidewheel.model.access import MAY, Role
+from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.problems import CODES, MEDIA_TYPE, Problem
 from tidewheel.server.reading import JSON
 
 Json = dict[str, Any]
 _REF: Final = "#/components/schemas/{name}"
 _VARIABLE: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
+_KEY: Final[Json] = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "`Authorization: Bearer tide_…`: a key from `tide key create` or `POST /v1/keys`. A server that "
+    "only its own machine reaches asks for none before the first key is made.",
+}
 _HEADERS: Final[Json] = {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}}
 
 
@@ -45,7 +52,7 @@ def openapi_of(endpoints: Sequence[Endpoint]) -> Json:
         "components": {
             "schemas": shown,
             "headers": {"X-Request-Id": {"description": "Names the request in logs.", "schema": {"type": "string"}}},
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"key": _KEY},
         },
     }
 
@@ -108,12 +115,14 @@ def _operation(endpoint: Endpoint, schemas: Mapping[int, Json], components: Mapp
         "tags": [endpoint.group],
         "parameters": _parameters(endpoint, components),
         "responses": {**_answers(endpoint, schemas), **_problems(endpoint)},
-        "security": [] if endpoint.role is None else [{}, {"key": []}],
+        "security": [] if endpoint.action is None else [{}, {"key": []}],
     }
     if endpoint.description:
         operation["description"] = endpoint.description
-    if endpoint.role is not None:
-        operation["x-least-role"] = endpoint.role.value
+    if endpoint.action is not None:
+        operation["x-action"] = endpoint.action.value
+        operation["x-all-tenants"] = endpoint.everywhere
+        operation["x-roles"] = [role.value for role in Role if endpoint.action in MAY[role]]
     if endpoint.body is not None:
         content = {media: _content(media, schemas[id(endpoint.body)]) for media in endpoint.media_types}
         operation["requestBody"] = {"required": not endpoint.body_optional, "content": content}
@@ -132,7 +141,8 @@ def _parameters(endpoint: Endpoint, components: Mapping[str, Json]) -> list[Json
     query = components[endpoint.query.__name__]
     for name, schema in query["properties"].items():
         found.append({"name": name, "in": "query", "required": name in query["required"], **_parameter(schema)})
-    for header in endpoint.headers:
+    common = () if endpoint.action is None else (RequestHeader.TENANT,)
+    for header in (*endpoint.headers, *common):
         name, description = header.value
         found.append({"name": name, "in": "header", "description": description, "schema": {"type": "string"}})
     return found

@@ -10,14 +10,20 @@ import msgspec
 from tidewheel.errors import (
     AlreadyActive,
     Conflict,
+    Forbidden,
     IdTaken,
     Invalid,
     KeyReused,
     LeaseLost,
+    NameTaken,
+    NotFinished,
     NotFound,
     OutcomeUnknown,
+    StaleVersion,
     StoreFull,
     TideError,
+    TooMany,
+    Unauthenticated,
     Unavailable,
 )
 
@@ -41,20 +47,25 @@ CODES: Final[Mapping[str, Kind]] = MappingProxyType(
         "bad-header": Kind(400, "A header is wrong", "`errors` names it."),
         "bad-cursor": Kind(400, "The cursor belongs to another list", "Begin again without a cursor."),
         "unauthorized": Kind(401, "Who are you?", "Send `Authorization: Bearer <key>`."),
-        "forbidden": Kind(403, "Not allowed", "Ask for a key with a higher role."),
+        "forbidden": Kind(403, "Not allowed", "Ask for a key with another role, or of another tenant."),
         "not-found": Kind(404, "No such thing", "It was never there, was removed, or is not yours."),
         "method-not-allowed": Kind(405, "No such method here", "`Allow` lists those that are."),
         "too-slow": Kind(408, "The body did not come in time", "Send the request again."),
         "conflict": Kind(409, "Does not fit the present state", "Look at the job again."),
         "already-active": Kind(409, "A job with this unique key is active", "Wait for it, or use `unique: keep`."),
         "id-taken": Kind(409, "There is a job with this id", "Let the server choose the id."),
+        "name-taken": Kind(409, "There is a schedule of that name", "Choose another name, or change that one."),
         "not-finished": Kind(409, "The job has not ended", "Ask again later, or with `Prefer: wait=10`."),
         "no-result": Kind(409, "The job ended without a result", "Its `error` says why."),
+        "lease-lost": Kind(409, "The worker holds no lease any more", "End its runs, and register anew."),
         "gone": Kind(410, "The result was removed", "It was kept as long as was configured."),
+        "precondition-failed": Kind(412, "It was changed meanwhile", "Read it again; `ETag` names its version."),
         "too-large": Kind(413, "The body is too large", "Send less, or several requests."),
         "unsupported-media-type": Kind(415, "Not the right content type", "The docs of the endpoint name it."),
         "invalid": Kind(422, "A value is wrong", "`errors` points to each one."),
         "key-reused": Kind(422, "The idempotency key belongs to another request", "Use a new key."),
+        "precondition-required": Kind(428, "Which version?", "Send the ETag of what you saw as `If-Match`."),
+        "too-many": Kind(429, "Too often, or too much", "Try again after `Retry-After` seconds."),
         "internal": Kind(500, "An error of this server", "Tell its operator the `request_id`."),
         "unavailable": Kind(503, "Not now", "Try again after `Retry-After` seconds."),
         "outcome-unknown": Kind(503, "It may or may not have happened", "Send it again with its Idempotency-Key."),
@@ -76,13 +87,18 @@ Code = Literal[
     "conflict",
     "already-active",
     "id-taken",
+    "name-taken",
     "not-finished",
     "no-result",
+    "lease-lost",
     "gone",
+    "precondition-failed",
     "too-large",
     "unsupported-media-type",
     "invalid",
     "key-reused",
+    "precondition-required",
+    "too-many",
     "internal",
     "unavailable",
     "outcome-unknown",
@@ -136,11 +152,17 @@ _BY_ERROR: Final[tuple[tuple[type[TideError], Code], ...]] = (
     (KeyReused, "key-reused"),
     (AlreadyActive, "already-active"),
     (IdTaken, "id-taken"),
+    (NameTaken, "name-taken"),
+    (StaleVersion, "precondition-failed"),
+    (NotFinished, "not-finished"),
     (Conflict, "conflict"),
-    (LeaseLost, "conflict"),
+    (LeaseLost, "lease-lost"),
     (OutcomeUnknown, "outcome-unknown"),
     (StoreFull, "store-full"),
     (Unavailable, "unavailable"),
+    (Unauthenticated, "unauthorized"),
+    (Forbidden, "forbidden"),
+    (TooMany, "too-many"),
 )
 
 
@@ -155,8 +177,18 @@ def refusal_of(error: TideError) -> Refused | None:
         return None
     # What a store says about its own troubles names hosts and files, which are nobody's business here.
     detail = CODES[code].advice if isinstance(error, Unavailable) else str(error)
-    headers = [("retry-after", str(RETRY_AFTER))] if CODES[code].status == 503 else []  # noqa: PLR2004 - a status
-    return Refused(code, detail, headers=headers)
+    return Refused(code, detail, headers=_advice_of(error, code))
+
+
+def _advice_of(error: TideError, code: Code) -> list[tuple[str, str]]:
+    """Return the headers that tell a client what to do next."""
+    if isinstance(error, Unauthenticated):
+        return [("www-authenticate", 'Bearer realm="tidewheel"')]
+    if isinstance(error, StaleVersion):
+        return [("etag", f'"{error.current}"')]
+    if isinstance(error, TooMany):
+        return [("retry-after", str(error.retry_after))]
+    return [("retry-after", str(RETRY_AFTER))] if CODES[code].status == 503 else []  # noqa: PLR2004 - a status
 
 
 def problem_of(refused: Refused, path: str, request_id: str) -> Problem:

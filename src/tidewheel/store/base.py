@@ -236,6 +236,10 @@ class WorkerStore(Protocol):
         """
         ...
 
+    async def worker(self, worker_id: UUID) -> Worker:
+        """Return a worker, alive or ended. Raises NotFound."""
+        ...
+
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         """Return the workers, newest first; those that ended are kept for a day."""
         ...

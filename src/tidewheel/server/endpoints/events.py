@@ -47,7 +47,7 @@ class Place(NamedTuple):
 async def follow(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Tell what happens to a job from now on, or from where the client was."""
     job_id, place = id_in(call), _place_of(call)
-    job = await service.store.get(job_id, tenant=call.actor.tenant)
+    job = await service.store.get(job_id, tenant=call.scope)
     if place.ended and place.seen == _digest(job):
         return Answer(None, NO_CONTENT)
     headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
@@ -73,7 +73,8 @@ async def _events(service: Service, call: Call[Any, Any], job: Job, place: Place
             quiet = 0.0
         if not told:
             await service.pause(pause)
-        job = await service.store.get(job.id, tenant=call.actor.tenant)
+        await call.recheck()
+        job = await service.store.get(job.id, tenant=call.scope)
 
 
 async def _news(service: Service, job: Job, place: Place) -> tuple[list[bytes], Place]:

@@ -1,19 +1,20 @@
 """Flow control: gates and limits."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.access import Action
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.limit import Limit
 from tidewheel.model.rate import parse_pace
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
-from tidewheel.server.roles import Actor
+from tidewheel.server.recording import record
 from tidewheel.server.service import Service
 
 CREATED: Final = 201
@@ -94,31 +95,41 @@ async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answ
         mode=request.mode,
         kind=request.kind,
         queue=request.queue,
-        tenant=call.actor.tenant,
+        tenant=call.tenant,
         reason=request.reason,
-        author=call.actor.key_id or "",
+        author=call.actor.name,
         rate=request.rate,
         expires_at=request.expires_at,
         lasts=None if request.lasts is None else duration_of(request.lasts, "lasts"),
         stop_running=request.stop_running,
     )
     gate = await service.store.close_gate(spec)
+    told: dict[str, Any] = {
+        "did": "close",
+        "mode": gate.mode.value,
+        "kind": gate.kind,
+        "queue": gate.queue,
+        "rate": gate.rate,
+    }
+    await record(service, call, Action.GATES_WRITE, gate.id, **told, reason=gate.reason or None)
     return Answer(_gate(gate), CREATED, (("location", f"/v1/gates/{gate.id}"),))
 
 
 async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Open a gate again."""
     gate_id = id_in(call, "gate")
-    if not any(gate.id == gate_id and _is_own(gate, call.actor) for gate in await service.store.gates()):
+    own = [gate for gate in await service.store.gates() if gate.id == gate_id and _is_own(gate, call)]
+    if not own:
         raise NotFound("gate", gate_id)
     await service.store.open_gate(gate_id)
+    await record(service, call, Action.GATES_WRITE, gate_id, everywhere=own[0].tenant is None, did="open")
     return Answer(None, NO_CONTENT)
 
 
 async def gates(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the gates that jobs of one's own may be behind."""
     found = await service.store.gates()
-    return Answer(GateList(gates=[_gate(gate) for gate in found if gate.tenant in (None, call.actor.tenant)]))
+    return Answer(GateList(gates=[_gate(gate) for gate in found if gate.tenant in (None, call.tenant)]))
 
 
 async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answer:
@@ -127,24 +138,27 @@ async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answ
     if request.burst is not None and request.rate is None:
         raise Invalid("burst", "is for limits with a rate")
     rate = None if request.rate is None else parse_pace(request.rate, request.burst)
-    limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.actor.tenant)
+    limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.tenant)
+    told: dict[str, Any] = {"most": request.most, "rate": request.rate, "burst": request.burst}
+    await record(service, call, Action.LIMITS_WRITE, limit.key, did="set", **told)
     return Answer(_limit(limit))
 
 
 async def remove_limit(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Remove a limit; who waits for it is released."""
-    await service.store.remove_limit(call.path["key"], tenant=call.actor.tenant)
+    await service.store.remove_limit(call.path["key"], tenant=call.tenant)
+    await record(service, call, Action.LIMITS_WRITE, call.path["key"], did="remove")
     return Answer(None, NO_CONTENT)
 
 
 async def limits(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the limits with how many run under each."""
-    found = await service.store.limits(tenant=call.actor.tenant)
+    found = await service.store.limits(tenant=call.tenant)
     return Answer(LimitList(limits=[_limit(limit) for limit in found]))
 
 
-def _is_own(gate: Gate, actor: Actor) -> bool:
-    return gate.tenant == actor.tenant or (gate.tenant is None and actor.everywhere)
+def _is_own(gate: Gate, call: Call[Any, Any]) -> bool:
+    return gate.tenant == call.tenant or (gate.tenant is None and call.actor.everywhere)
 
 
 def _gate(gate: Gate) -> GateDocument:

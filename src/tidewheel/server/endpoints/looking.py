@@ -10,10 +10,12 @@ from msgspec import Meta
 
 from tidewheel.model.dependency import Relative
 from tidewheel.model.states import State
+from tidewheel.model.why import Reason, why
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, JobQuery, filter_of, scope_of
 from tidewheel.server.job_document import AttemptDocument, JobDocument, attempt_document, job_document
+from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.reading import parameter
 from tidewheel.server.service import Service
@@ -57,16 +59,25 @@ class RelativePage(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """All that keeps a job from running now, or that it runs or has ended."""
+
+    as_of: Instant
+    state: State
+    reasons: list[Reason]
+    """At least one; `type` says which, `sentence` says it in words."""
+
+
 async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return a job."""
-    job = await service.store.get(id_in(call), tenant=call.actor.tenant)
+    job = await service.store.get(id_in(call), tenant=call.scope)
     return Answer(job_document(job, service.clock.now()))
 
 
 async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
     """Return a page of jobs."""
     query = call.query
-    where = parameter(partial(filter_of, query, call.actor.tenant))
+    where = parameter(partial(filter_of, query, call.scope))
     scope = scope_of(_JOBS, query)
     page = await service.store.find(where, limit=query.limit, after=unseal_id(scope, query.cursor))
     now = service.clock.now()
@@ -74,9 +85,15 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
     return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next)))
 
 
+async def explain(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return why a job does not run."""
+    facts = await service.store.explain(id_in(call), tenant=call.tenant)
+    return Answer(WhyDocument(as_of=facts.now, state=facts.job.state, reasons=why(facts)))
+
+
 async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the attempts of a job."""
-    found = await service.store.attempts(id_in(call), tenant=call.actor.tenant)
+    found = await service.store.attempts(id_in(call), tenant=call.scope)
     return Answer(AttemptList(attempts=[attempt_document(attempt) for attempt in found]))
 
 
@@ -85,7 +102,7 @@ async def parents(service: Service, call: Call[None, PageQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"parents/{job_id}"
     after = unseal_id(scope, query.cursor)
-    found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.actor.tenant)
+    found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.scope)
     return _relatives(scope, found, query.limit)
 
 
@@ -94,7 +111,7 @@ async def children(service: Service, call: Call[None, PageQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"children/{job_id}"
     after = unseal_id(scope, query.cursor)
-    found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.actor.tenant)
+    found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.scope)
     return _relatives(scope, found, query.limit)
 
 

@@ -52,7 +52,7 @@ class LinePage(msgspec.Struct, frozen=True, kw_only=True):
 async def result(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the result of a job that succeeded, wherever it is kept."""
     wait = read_wait(call.headers)
-    job = await service.ended(id_in(call), call.actor.tenant, wait)
+    job = await service.ended(id_in(call), call.scope, wait)
     headers = (("preference-applied", f"wait={wait}"),) if wait else ()
     _check_success(job)
     if job.result_location is None:
@@ -74,7 +74,7 @@ async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"logs/{job_id}"
     after = unseal_pair(scope, query.cursor)
-    lines = await service.store.logs(job_id, tenant=call.actor.tenant, after=after, limit=query.limit)
+    lines = await service.store.logs(job_id, tenant=call.scope, after=after, limit=query.limit)
     more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None
     return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=more))
 

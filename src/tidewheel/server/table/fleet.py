@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.endpoints import fleet
 
@@ -13,7 +13,7 @@ FLEET: Final = (
         name="list_queues",
         summary="List the queues with their numbers",
         group="fleet",
-        role=Role.VIEWER,
+        action=Action.JOBS_READ,
         handler=fleet.queues,
         answers={200: fleet.QueueList},
     ),
@@ -23,7 +23,7 @@ FLEET: Final = (
         name="list_workers",
         summary="List the workers",
         group="fleet",
-        role=Role.OPERATOR,
+        action=Action.WORKERS_READ,
         handler=fleet.workers,
         query=fleet.WorkerQuery,
         answers={200: fleet.WorkerList},

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.endpoints import flow
 
@@ -13,7 +13,7 @@ FLOW: Final = (
         name="list_gates",
         summary="List the closed gates",
         group="gates",
-        role=Role.VIEWER,
+        action=Action.GATES_READ,
         handler=flow.gates,
         answers={200: flow.GateList},
     ),
@@ -23,7 +23,7 @@ FLOW: Final = (
         name="close_gate",
         summary="Close a gate on jobs",
         group="gates",
-        role=Role.OPERATOR,
+        action=Action.GATES_WRITE,
         handler=flow.close_gate,
         body=flow.GateRequest,
         answers={201: flow.GateDocument},
@@ -34,7 +34,7 @@ FLOW: Final = (
         name="open_gate",
         summary="Open a gate again",
         group="gates",
-        role=Role.OPERATOR,
+        action=Action.GATES_WRITE,
         handler=flow.open_gate,
         answers={204: None},
     ),
@@ -44,7 +44,7 @@ FLOW: Final = (
         name="list_limits",
         summary="List the limits",
         group="limits",
-        role=Role.VIEWER,
+        action=Action.LIMITS_READ,
         handler=flow.limits,
         answers={200: flow.LimitList},
     ),
@@ -54,7 +54,7 @@ FLOW: Final = (
         name="set_limit",
         summary="Set how many jobs with a key may run at once, or start in a time",
         group="limits",
-        role=Role.OPERATOR,
+        action=Action.LIMITS_WRITE,
         handler=flow.set_limit,
         body=flow.LimitRequest,
         answers={200: flow.LimitDocument},
@@ -65,7 +65,7 @@ FLOW: Final = (
         name="remove_limit",
         summary="Remove a limit",
         group="limits",
-        role=Role.OPERATOR,
+        action=Action.LIMITS_WRITE,
         handler=flow.remove_limit,
         answers={204: None},
     ),

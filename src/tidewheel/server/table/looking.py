@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import EVENTS, Endpoint, RequestHeader
 from tidewheel.server.endpoints import events, looking, results
 from tidewheel.server.filters import JobQuery
@@ -16,7 +16,7 @@ def _look(path: str, name: str, summary: str, handler: Any, answer: Any, **more:
         name=name,
         summary=summary,
         group="jobs",
-        role=Role.VIEWER,
+        action=Action.JOBS_READ,
         handler=handler,
         answers={200: answer},
         **more,
@@ -34,6 +34,7 @@ LOOKING: Final = (
         errors=("bad-cursor",),
     ),
     _look("/v1/jobs/{id}", "get_job", "Look at a job", looking.get, JobDocument),
+    _look("/v1/jobs/{id}/why", "explain_job", "Ask why a job does not run", looking.explain, looking.WhyDocument),
     _look(
         "/v1/jobs/{id}/result",
         "get_result",
@@ -80,7 +81,7 @@ LOOKING: Final = (
         summary="Follow a job as it happens",
         description="Server-sent events: `state` with the job (without args and result), `log` with a line, and `end`.",
         group="jobs",
-        role=Role.VIEWER,
+        action=Action.JOBS_READ,
         handler=events.follow,
         headers=(RequestHeader.LAST_EVENT_ID,),
         answers={200: EVENTS, 204: None},

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.endpoints import steering
 from tidewheel.server.filters import BulkRequest
@@ -17,7 +17,7 @@ STEERING: Final = (
         description="A job that waits is cancelled at once (200), one that runs is asked to stop (202), one that has "
         "ended stays as it is (200).",
         group="jobs",
-        role=Role.SUBMITTER,
+        action=Action.JOBS_CANCEL,
         handler=steering.cancel,
         body=steering.CancelRequest,
         body_optional=True,
@@ -29,10 +29,22 @@ STEERING: Final = (
         name="retry_job",
         summary="Send a job that ended without success round again",
         group="jobs",
-        role=Role.SUBMITTER,
+        action=Action.JOBS_RETRY,
         handler=steering.retry,
         answers={202: JobDocument},
         errors=("conflict",),
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/jobs/{id}/erase",
+        name="erase_job",
+        summary="Forget what a finished job was about",
+        description="Its arguments, result, labels, names, errors, notes and lines go for good, and its files.",
+        group="jobs",
+        action=Action.JOBS_ERASE,
+        handler=steering.erase,
+        answers={200: JobDocument},
+        errors=("not-finished",),
     ),
     Endpoint(
         method="POST",
@@ -41,7 +53,7 @@ STEERING: Final = (
         summary="Cancel all active jobs that meet some conditions",
         description="With `dry_run` they are only counted, up to 50 000.",
         group="jobs",
-        role=Role.OPERATOR,
+        action=Action.JOBS_CANCEL,
         handler=steering.cancel_many,
         body=BulkRequest,
         answers={200: steering.BulkAnswer},
@@ -54,7 +66,7 @@ STEERING: Final = (
         summary="Send all jobs round again that ended without success and meet some conditions",
         description="With `dry_run` they are only counted, up to 50 000.",
         group="jobs",
-        role=Role.OPERATOR,
+        action=Action.JOBS_RETRY,
         handler=steering.retry_many,
         body=BulkRequest,
         answers={200: steering.BulkAnswer},

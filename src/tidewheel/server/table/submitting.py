@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tidewheel.model.access import Role
+from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.endpoints import submitting
 from tidewheel.server.job_request import JobRequest
@@ -19,7 +19,7 @@ SUBMITTING: Final = (
         description="Answered with 202 once the job is stored durably, or with 200 if a key stands for an earlier one, "
         "or if the job was waited for and has ended.",
         group="jobs",
-        role=Role.SUBMITTER,
+        action=Action.JOBS_SUBMIT,
         handler=submitting.submit,
         body=JobRequest,
         headers=(RequestHeader.IDEMPOTENCY_KEY, RequestHeader.PREFER),
@@ -33,7 +33,7 @@ SUBMITTING: Final = (
         summary="Submit up to 10 000 jobs, all or none",
         description="An array of jobs, or one job a line. An Idempotency-Key stands for each job by its position.",
         group="jobs",
-        role=Role.SUBMITTER,
+        action=Action.JOBS_SUBMIT,
         handler=submitting.submit_batch,
         body=list[JobRequest],
         media_types=(JSON, NDJSON),

@@ -13,7 +13,7 @@ def _open(path: str, name: str, summary: str, handler: Any, answer: Any) -> Endp
         name=name,
         summary=summary,
         group="server",
-        role=None,
+        action=None,
         handler=handler,
         answers={200: answer},
     )

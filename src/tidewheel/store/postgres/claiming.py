@@ -40,7 +40,8 @@ LOCKED_PAUSE: Final = 0.0015
 MANY_PAIRS: Final = 64
 """With more active pairs than this a peek is dear enough to plan several claims by it, and with more pairs at all to
 look only at the active ones for a while."""
-CLAIMS_AHEAD: Final = 8
+CLAIMS_AHEAD: Final = 16
+"""With a thousand lanes, half as many cost a seventh of the speed."""
 LEAST_DEPTH: Final = 32
 """How far a peek sees at least: up to this many starts are planned exactly, beyond that by a guess."""
 PLAN_USE: Final = 10.0
@@ -194,12 +195,9 @@ class Claiming(Part):
 
     async def _peek(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float, int]:
         began = self._db.clock.monotonic()
-        every: list[Pair] = [
-            (lane.id, priority)
-            for lane in memory.lanes.values()
-            if can_run(lane, request)
-            for priority in request.priorities
-        ]
+        levels = request.priorities
+        able = [lane.id for lane in memory.lanes.values() if can_run(lane, request)]
+        every: list[Pair] = [(lane, priority) for lane in able for priority in levels]
         whole = len(every) <= MANY_PAIRS or began >= memory.active_until
         pairs = every if whole else memory.active
         depth = _depth(request.limit, len(memory.active))

@@ -469,11 +469,16 @@ CREATE TABLE tidewheel.limit_rule (
     seconds integer,
     burst integer,
     by_hand boolean NOT NULL,
+    waiting integer,
+    overflow text NOT NULL,
     CONSTRAINT limit_rule_check CHECK (((seconds IS NULL) = (starts IS NULL))),
     CONSTRAINT limit_rule_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
-    CONSTRAINT limit_rule_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
+    CONSTRAINT limit_rule_check2 CHECK ((COALESCE(most, starts, waiting) IS NOT NULL)),
+    CONSTRAINT limit_rule_check3 CHECK (((waiting IS NULL) OR (COALESCE(most, starts) IS NULL))),
     CONSTRAINT limit_rule_most_check CHECK ((most > 0)),
-    CONSTRAINT limit_rule_starts_check CHECK ((starts > 0))
+    CONSTRAINT limit_rule_overflow_check CHECK ((overflow = ANY (ARRAY['reject'::text, 'drop_oldest'::text, 'replace'::text]))),
+    CONSTRAINT limit_rule_starts_check CHECK ((starts > 0)),
+    CONSTRAINT limit_rule_waiting_check CHECK ((waiting > 0))
 );
 
 CREATE TABLE tidewheel.log (
@@ -623,6 +628,7 @@ CREATE TABLE tidewheel.worker (
     queues text[] NOT NULL,
     kinds text[],
     offer json NOT NULL,
+    tenant text,
     ttl interval NOT NULL,
     alive boolean DEFAULT true NOT NULL,
     beat bigint DEFAULT 0 NOT NULL,
@@ -739,6 +745,8 @@ CREATE INDEX idempotency_created ON tidewheel.idempotency USING btree (created_a
 CREATE INDEX job_blocked ON tidewheel.job USING btree (lane, priority, id) WHERE ((state = 'blocked'::text) AND (on_parent_failure IS NOT NULL));
 
 CREATE INDEX job_cancelling ON tidewheel.job USING btree (worker) WHERE ((state = 'running'::text) AND (cancel_at IS NOT NULL));
+
+CREATE INDEX job_capped ON tidewheel.job USING btree (tenant, (limit_keys[1]), run_at, id) WHERE ((limit_keys[1] ~~ 'cap:%'::text) AND (state <> 'running'::text));
 
 CREATE INDEX job_due ON tidewheel.job USING btree (lane, priority, run_at, id) WHERE (state = 'queued'::text);
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.errors import NotFound
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.outcome import MAX_LOSSES, Failure, LossRule, Outcome
 from tidewheel.model.resources import Offer
@@ -26,7 +27,7 @@ class Working(Claiming):
         check_worker(spec)
         offer = msgspec.json.encode(spec.offer).decode()
         kinds = None if spec.kinds is None else list(spec.kinds)
-        values = (self._make_id(), spec.name, list(spec.queues), kinds, offer, spec.ttl)
+        values = (self._make_id(), spec.name, list(spec.queues), kinds, offer, spec.ttl, spec.tenant)
         row = await self._db.write(lambda connection: connection.fetchrow(SQL["register"], *values))
         return worker_of(row)
 
@@ -56,6 +57,12 @@ class Working(Claiming):
         self, worker_id: UUID, beat: int, *, max_losses: int = MAX_LOSSES, count: bool = True
     ) -> Reaped | None:
         return await self._end(worker_id, beat, Cause.LOST, LossRule(max_losses, count))
+
+    async def worker(self, worker_id: UUID) -> Worker:
+        row = await self._db.read(lambda connection: connection.fetchrow(SQL["worker"], worker_id))
+        if row is None:
+            raise NotFound("worker", worker_id)
+        return worker_of(row)
 
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["workers"], alive))
@@ -89,6 +96,7 @@ def worker_of(row: Any) -> Worker:
         queues=tuple(row["queues"]),
         kinds=None if row["kinds"] is None else tuple(row["kinds"]),
         offer=msgspec.json.decode(row["offer"], type=Offer),
+        tenant=row["tenant"],
         ttl=row["ttl"],
         alive=row["alive"],
         beat=row["beat"],

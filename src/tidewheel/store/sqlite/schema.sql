@@ -81,6 +81,9 @@ CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS N
 
 CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
+CREATE INDEX job_capped ON job (tenant, limit_keys ->> 0, run_at, id)
+    WHERE limit_keys >= '["cap:' AND limit_keys < '["cap;' AND state <> 'running';
+
 CREATE TABLE job_history (
     id              BLOB NOT NULL PRIMARY KEY,
     lane            INTEGER NOT NULL,
@@ -246,6 +249,7 @@ CREATE TABLE worker (
     queues        TEXT NOT NULL,
     kinds         TEXT,
     offer         TEXT NOT NULL,
+    tenant        TEXT,
     ttl           INTEGER NOT NULL,
     alive         INTEGER NOT NULL DEFAULT 1 CHECK (alive = (ended_at IS NULL)),
     beat          INTEGER NOT NULL DEFAULT 0,
@@ -300,7 +304,11 @@ CREATE TABLE limit_rule (
     burst   INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
     -- Set by an operator: what tasks declare does not change it.
     by_hand INTEGER NOT NULL CHECK (by_hand IN (0, 1)),
-    CHECK (coalesce(most, starts) IS NOT NULL)
+    -- Of a cap on what waits, which has nothing else.
+    waiting  INTEGER CHECK (waiting > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    CHECK (coalesce(most, starts, waiting) IS NOT NULL),
+    CHECK (waiting IS NULL OR coalesce(most, starts) IS NULL)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE limit_key (

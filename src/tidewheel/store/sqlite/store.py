@@ -200,6 +200,9 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access):
         rule = LossRule(max_losses, count)
         return await self._write(lambda session: working.end_worker(session, worker_id, Cause.LOST, beat, rule))
 
+    async def worker(self, worker_id: UUID) -> Worker:
+        return await self._read(partial(working.worker, worker_id=worker_id))
+
     async def workers(self, *, alive: bool | None = None) -> list[Worker]:
         return await self._read(partial(working.workers, alive=alive))
 

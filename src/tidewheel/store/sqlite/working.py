@@ -7,6 +7,7 @@ from uuid import UUID
 import apsw
 import msgspec
 
+from tidewheel.errors import NotFound
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.outcome import Failure, LossRule, Outcome
 from tidewheel.model.resources import Offer
@@ -34,6 +35,7 @@ def register(session: Session, spec: WorkerSpec) -> Worker:
         queues=json_text(spec.queues),
         kinds=some(json_text, spec.kinds),
         offer=json_text(spec.offer),
+        tenant=spec.tenant,
         ttl=span(spec.ttl),
         now=now,
     )
@@ -79,13 +81,21 @@ def expired(connection: apsw.Connection, now: int) -> list[ExpiredWorker]:
     return [ExpiredWorker(id=id_of(row[0]), beat=row[1], ttl=row[2] * MICROSECOND) for row in found]
 
 
+def worker(connection: apsw.Connection, worker_id: UUID) -> Worker:
+    """See `store.base.WorkerStore.worker`."""
+    found = rows(connection, "worker", {"worker": worker_id.bytes})
+    if not found:
+        raise NotFound("worker", worker_id)
+    return _worker(found[0])
+
+
 def workers(connection: apsw.Connection, alive: bool | None) -> list[Worker]:  # noqa: FBT001 - the store's argument
     """See `store.base.WorkerStore.workers`."""
     return [_worker(row) for row in rows(connection, "workers", {"alive": some(int, alive)})]
 
 
 def _worker(row: Any) -> Worker:
-    number, name, queues, kinds, offer, ttl, alive, beat, *times = row
+    number, name, queues, kinds, offer, tenant, ttl, alive, beat, *times = row
     registered_at, beat_at, lease_until, ended_at = (some(instant, time) for time in times)
     return Worker(
         id=id_of(number),
@@ -93,6 +103,7 @@ def _worker(row: Any) -> Worker:
         queues=decode_keys(queues),
         kinds=some(decode_keys, kinds),
         offer=_offer(offer),
+        tenant=tenant,
         ttl=ttl * MICROSECOND,
         alive=bool(alive),
         beat=beat,

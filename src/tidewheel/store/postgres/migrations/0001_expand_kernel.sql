@@ -112,6 +112,9 @@ CREATE INDEX job_tenant ON tidewheel.job (tenant, id);
 CREATE INDEX job_start_by ON tidewheel.job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON tidewheel.job (tenant, unique_key) WHERE unique_key IS NOT NULL;
 CREATE INDEX job_schedule ON tidewheel.job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
+-- Who waits and is counted by a key, which then is the first of its keys.
+CREATE INDEX job_capped ON tidewheel.job (tenant, (limit_keys[1]), run_at, id)
+    WHERE limit_keys[1] LIKE 'cap:%' AND state <> 'running';
 
 -- A keel: rows that nobody sees (there is no lane 0) and that never leave. The planner prices a scan by the pages and
 -- rows that a table had when it was last vacuumed. Without them it would at times expect an empty table, and pass the
@@ -271,6 +274,7 @@ CREATE TABLE tidewheel.worker (
     queues        text[] NOT NULL,
     kinds         text[],
     offer         json NOT NULL,
+    tenant        text,
     ttl           interval NOT NULL,
     alive         boolean NOT NULL DEFAULT true,
     beat          bigint NOT NULL DEFAULT 0,
@@ -331,7 +335,11 @@ CREATE TABLE tidewheel.limit_rule (
     burst   integer CHECK ((burst IS NULL) = (starts IS NULL)),
     -- Set by an operator: what tasks declare does not change it.
     by_hand boolean NOT NULL,
-    CHECK (coalesce(most, starts) IS NOT NULL)
+    -- Of a cap on what waits, which has nothing else.
+    waiting  integer CHECK (waiting > 0),
+    overflow text NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    CHECK (coalesce(most, starts, waiting) IS NOT NULL),
+    CHECK (waiting IS NULL OR coalesce(most, starts) IS NULL)
 );
 
 -- At most `most` run at once; `starts` in so many `seconds` may start, out of a bucket of `burst` tokens.

@@ -1,7 +1,10 @@
 -- name: register
-INSERT INTO tidewheel.worker (id, name, queues, kinds, offer, ttl, registered_at, beat_at, lease_until)
-VALUES ($1, $2, $3, $4, $5, $6, tidewheel.now(), tidewheel.now(), tidewheel.now() + $6)
+INSERT INTO tidewheel.worker (id, name, queues, kinds, offer, ttl, tenant, registered_at, beat_at, lease_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, tidewheel.now(), tidewheel.now(), tidewheel.now() + $6)
 RETURNING *
+
+-- name: worker
+SELECT * FROM tidewheel.worker WHERE id = $1
 
 -- name: beat
 -- Locked in the order of the ids, as everywhere.

@@ -78,6 +78,9 @@ CREATE INDEX job_tenant ON job (tenant, id);
 CREATE INDEX job_start_by ON job (start_by) WHERE start_by IS NOT NULL AND state <> 'running';
 CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS NOT NULL;
 CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
+-- Who waits and is counted by a key, which then is the first of its keys.
+CREATE INDEX job_capped ON job (tenant, limit_keys ->> 0, run_at, id)
+    WHERE limit_keys >= '["cap:' AND limit_keys < '["cap;' AND state <> 'running';
 
 -- Finished jobs, with all that a redrive needs.
 CREATE TABLE job_history (
@@ -239,6 +242,7 @@ CREATE TABLE worker (
     queues        TEXT NOT NULL,
     kinds         TEXT,
     offer         TEXT NOT NULL,
+    tenant        TEXT,
     ttl           INTEGER NOT NULL,
     alive         INTEGER NOT NULL DEFAULT 1 CHECK (alive = (ended_at IS NULL)),
     beat          INTEGER NOT NULL DEFAULT 0,
@@ -296,7 +300,11 @@ CREATE TABLE limit_rule (
     burst   INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
     -- Set by an operator: what tasks declare does not change it.
     by_hand INTEGER NOT NULL CHECK (by_hand IN (0, 1)),
-    CHECK (coalesce(most, starts) IS NOT NULL)
+    -- Of a cap on what waits, which has nothing else.
+    waiting  INTEGER CHECK (waiting > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    CHECK (coalesce(most, starts, waiting) IS NOT NULL),
+    CHECK (waiting IS NULL OR coalesce(most, starts) IS NULL)
 ) STRICT, WITHOUT ROWID;
 
 -- At most `most` run at once; `starts` in so many `seconds` may start, out of a bucket of `burst` tokens.

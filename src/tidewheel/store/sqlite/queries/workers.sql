@@ -1,9 +1,9 @@
 -- name: register
-INSERT INTO worker (id, name, queues, kinds, offer, ttl, registered_at, beat_at, lease_until)
-VALUES (:id, :name, :queues, :kinds, :offer, :ttl, :now, :now, :now + :ttl)
+INSERT INTO worker (id, name, queues, kinds, offer, tenant, ttl, registered_at, beat_at, lease_until)
+VALUES (:id, :name, :queues, :kinds, :offer, :tenant, :ttl, :now, :now, :now + :ttl)
 
 -- name: worker
-SELECT id, name, queues, kinds, offer, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
+SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
   FROM worker
  WHERE id = :worker
 
@@ -30,7 +30,7 @@ UPDATE worker
 RETURNING id
 
 -- name: workers
-SELECT id, name, queues, kinds, offer, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
+SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
   FROM worker
  WHERE :alive IS NULL OR alive = :alive
  ORDER BY id DESC
