@@ -22,7 +22,7 @@ _PART: Final = 10_000
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:
-    """Drain in turns: runs that print, whose output is cut into lines, shipped and stored before they end; and silent ones."""
+    """Drain in turns runs that print, whose lines are stored before they end, and silent ones."""
     clock = SystemClock()
     chunk = "".join(f"{line.text}\n" for line in lines_of([_ANY], sizes.lines_a_job, clock.now(), 1)).encode()
     async with ground.place() as place:

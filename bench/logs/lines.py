@@ -1,4 +1,4 @@
-"""Lines that look like those of real programs: of about 90 characters, with ids, numbers and addresses, some as JSON."""
+"""Lines that look like those of real programs: about 90 characters, with ids, numbers and addresses, some as JSON."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,10 @@ def text_of(number: int, chance: random.Random) -> tuple[str, str]:
     level = chance.choice(LEVELS)
     verb, thing, user = chance.choice(VERBS), chance.choice(THINGS), chance.randrange(100_000)
     if number % 10 == 0:
-        return level, f'{{"level":"{level}","event":"{thing} {verb}","user":{user},"ms":{chance.randrange(2000)},"n":{number}}}'
+        return (
+            level,
+            f'{{"level":"{level}","event":"{thing} {verb}","user":{user},"ms":{chance.randrange(2000)},"n":{number}}}',
+        )
     rare = f" {chance.choice(RARE)}" if chance.random() < 1e-4 else ""
     address = f"10.{chance.randrange(256)}.{chance.randrange(256)}.{chance.randrange(256)}"
     return level, f"{thing} {number} of user{user} {verb} by {address} in {chance.randrange(2000)} ms{rare}"
@@ -27,7 +30,7 @@ def text_of(number: int, chance: random.Random) -> tuple[str, str]:
 
 def lines_of(jobs: Sequence[tuple[UUID, int]], each: int, at: datetime, seed: int) -> Iterator[LogLine]:
     """Return so many lines for each of these runs."""
-    chance = random.Random(seed)  # noqa: S311 - the same lines each time
+    chance = random.Random(seed)
     for count, (job_id, token) in enumerate(jobs):
         for number in range(each):
             level, text = text_of(seed + count * each + number, chance)

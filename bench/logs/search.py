@@ -20,13 +20,13 @@ LINES_A_PIECE: Final = 10
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:
-    """Store lines, let their words be indexed, and search: for rare and common words, phrases, fields, levels, nothing."""
+    """Store lines, let their words be indexed, and search for rare and common words, phrases, fields and levels."""
     async with ground.place() as place:
         begun = time.perf_counter()
         indexing = await _load(place, sizes.stored_lines)
         await place.tidy()
-        say(f"{sizes.stored_lines:,} lines stored in {time.perf_counter() - begun:.0f} s, of that indexing {indexing:.0f} s")
-        chance = random.Random(7)  # noqa: S311 - the same searches each time
+        say(f"{sizes.stored_lines:,} lines in {time.perf_counter() - begun:.0f} s, of that indexing {indexing:.0f} s")
+        chance = random.Random(7)
         times: dict[str, list[float]] = {}
         for _ in range(sizes.searches):
             name, where = _search(chance, sizes.stored_lines)
@@ -51,7 +51,9 @@ async def _load(place: Place, count: int) -> float:
     indexing = 0.0
     for first in range(0, count, PART):
         part = min(PART, count - first)
-        jobs = [(run.job_id, 1 + first + turn) for turn in range(-(-part // (JOBS * LINES_A_PIECE))) for run in claimed.runs]
+        jobs = [
+            (run.job_id, 1 + first + turn) for turn in range(-(-part // (JOBS * LINES_A_PIECE))) for run in claimed.runs
+        ]
         lines = list(lines_of(jobs[: -(-part // LINES_A_PIECE)], LINES_A_PIECE, clock.now(), first))
         for start in range(0, len(lines), 1000):
             await place.store.append_logs(lines[start : start + 1000])

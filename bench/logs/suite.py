@@ -20,9 +20,7 @@ ROWS: Final = (
 
 LOGS: Final = Suite[Sizes](
     help="lines that runs write: capture, storage and search",
-    parts=MappingProxyType(
-        {"capture": capture.measure, "append": capture.measure_appends, "search": search.measure}
-    ),
+    parts=MappingProxyType({"capture": capture.measure, "append": capture.measure_appends, "search": search.measure}),
     sizes=SIZES,
     rows=ROWS,
 )

@@ -43,24 +43,20 @@ def prepare_lines(lines: Sequence[LogLine]) -> Sequence[LogLine]:
 def _are_fine(lines: Sequence[LogLine]) -> bool:
     """Tell by a quick look that there is nothing to mend; most lines come from a shipper, many at the same instant."""
     at: datetime | None = None
-    stream: str | None = None
-    level: str | None = None
+    marks: set[tuple[str, str | None]] = set()
     for line in lines:
         if line.at is not at:
             at = line.at
             if at.tzinfo is not UTC or not FIRST_INSTANT <= at < LAST_INSTANT:
                 return False
-        if line.stream is not stream:
-            stream = line.stream
-            if stream not in _STREAM_SET:
-                return False
-        if line.level is not level and line.level is not None:
-            level = line.level
-            if len(level) > MAX_LEVEL or not is_storable(level):
-                return False
+        marks.add((line.stream, line.level))
         if not (0 <= line.number <= _MOST and 0 <= line.token <= _MOST) or len(line.text) > MAX_LINE:
             return False
-    return is_storable("".join([line.text for line in lines]))
+    return all(_is_fine_mark(*mark) for mark in marks) and is_storable("".join([line.text for line in lines]))
+
+
+def _is_fine_mark(stream: str, level: str | None) -> bool:
+    return stream in _STREAM_SET and (level is None or (len(level) <= MAX_LEVEL and is_storable(level)))
 
 
 def _check(line: LogLine, field: str) -> LogLine:
