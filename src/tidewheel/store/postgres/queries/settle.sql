@@ -22,6 +22,14 @@ WITH outcome AS MATERIALIZED (
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
     SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, lane, 'succeeded', count(*) FROM gone GROUP BY lane
+), timed AS (
+    INSERT INTO tidewheel.ended (at, lane, state, jobs, delays, runs)
+    SELECT tidewheel.now(), gone.lane, 'succeeded', count(*),
+           array_agg(coalesce(outcome.started_at, gone.started_at) - gone.run_at),
+           array_agg(tidewheel.now() - coalesce(outcome.started_at, gone.started_at))
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+     GROUP BY gone.lane
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -58,6 +66,14 @@ WITH outcome AS MATERIALIZED (
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
     SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, lane, 'succeeded', count(*) FROM gone GROUP BY lane
+), timed AS (
+    INSERT INTO tidewheel.ended (at, lane, state, jobs, delays, runs)
+    SELECT tidewheel.now(), gone.lane, 'succeeded', count(*),
+           array_agg(coalesce(outcome.started_at, gone.started_at) - gone.run_at),
+           array_agg(tidewheel.now() - coalesce(outcome.started_at, gone.started_at))
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+     GROUP BY gone.lane
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -115,6 +131,13 @@ WITH ending AS MATERIALIZED (
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
     SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, gone.lane, ending.state, count(*)
+      FROM gone JOIN ending ON ending.id = gone.id
+     GROUP BY gone.lane, ending.state
+), timed AS (
+    INSERT INTO tidewheel.ended (at, lane, state, jobs, delays, runs)
+    SELECT tidewheel.now(), gone.lane, ending.state, count(*),
+           array_agg(coalesce(ending.started_at, gone.started_at) - gone.run_at) FILTER (WHERE gone.state = 'running'),
+           array_agg(tidewheel.now() - coalesce(ending.started_at, gone.started_at)) FILTER (WHERE gone.state = 'running')
       FROM gone JOIN ending ON ending.id = gone.id
      GROUP BY gone.lane, ending.state
 ), kept AS (
