@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from tidewheel.errors import TideError
 from tidewheel.server.access import Door, token_of
 from tidewheel.server.docs_page import docs_of
-from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
+from tidewheel.server.endpoint import Answer, Call, Endpoint, Recheck, RequestHeader, Stream
 from tidewheel.server.entrance import admit
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
@@ -32,6 +32,8 @@ BODY_WITHIN: Final = 30.0
 """Seconds for a client to send a body."""
 SEND_WITHIN: Final = 30.0
 """Seconds for a client to take a piece of a stream."""
+RECHECK_EVERY: Final = 0.5
+"""Seconds between two looks whether the key of whoever takes a stream is still good, at most."""
 MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
 MOST_HELD: Final = 256 * 1024 * 1024
@@ -120,7 +122,7 @@ class App:
         if answer.stream is not None and self._streams >= MOST_STREAMS:
             await answer.stream.aclose()
             raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
-        return answer
+        return answer if answer.stream is None else replace(answer, recheck=recheck)
 
     async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
         """Read the body and run the handler, each in its time."""
@@ -208,7 +210,7 @@ class App:
         self._streams += 1
         try:
             await send(_start(answer, request_id, []))
-            while (piece := await _next(stream, gone)) is not None:
+            while (piece := await _next(stream, gone, answer.recheck)) is not None:
                 async with asyncio.timeout(SEND_WITHIN):
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
@@ -258,11 +260,17 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-async def _next(stream: Stream, gone: "asyncio.Future[None]") -> bytes | None:
-    """Return the next piece of a stream, or None at its end or when the client is gone."""
+async def _next(stream: Stream, gone: "asyncio.Future[None]", recheck: Recheck | None) -> bytes | None:
+    """Return the next piece of a stream, or None at its end or when the client is gone.
+
+    Raises Unauthenticated once the client would not be let in any more.
+    """
     piece: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(stream, None))
     try:
-        await asyncio.wait((piece, gone), return_when=asyncio.FIRST_COMPLETED)
+        while not piece.done() and not gone.done():
+            await asyncio.wait((piece, gone), timeout=RECHECK_EVERY, return_when=asyncio.FIRST_COMPLETED)
+            if recheck is not None:
+                await recheck()
         return piece.result() if piece.done() else None
     finally:
         if not piece.done():

@@ -33,6 +33,9 @@ class Stream(Protocol):
     async def aclose(self) -> None: ...
 
 
+Recheck = Callable[[], Awaitable[None]]
+
+
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """No query parameters."""
 
@@ -62,7 +65,7 @@ class Call(Generic[B_co, Q_co]):
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
-    recheck: Callable[[], Awaitable[None]]
+    recheck: Recheck
     """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
     gone: "asyncio.Future[None] | None" = None
     """Done once the client is gone; there while someone wants to wait."""
@@ -84,6 +87,8 @@ class Answer:
     media_type: str = JSON
     stream: Stream | None = None
     """What is sent instead of a body."""
+    recheck: Recheck | None = None
+    """Asked while a stream goes on; filled in by the application."""
 
 
 Handler = Callable[[Service, Call[Any, Any]], Awaitable[Answer]]
