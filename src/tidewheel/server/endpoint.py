@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from tidewheel.model.access import Action, Actor
+from tidewheel.server.guests import NO_TICKET, Ticket
 from tidewheel.server.problems import Code
 from tidewheel.server.reading import JSON
 from tidewheel.server.service import Service
@@ -31,9 +32,6 @@ class Stream(Protocol):
     async def __anext__(self) -> bytes: ...
 
     async def aclose(self) -> None: ...
-
-
-Recheck = Callable[[], Awaitable[None]]
 
 
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +63,7 @@ class Call(Generic[B_co, Q_co]):
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
-    recheck: Recheck
+    recheck: Callable[[], Awaitable[None]]
     """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
     gone: "asyncio.Future[None] | None" = None
     """Done once the client is gone; there while someone wants to wait."""
@@ -87,8 +85,8 @@ class Answer:
     media_type: str = JSON
     stream: Stream | None = None
     """What is sent instead of a body."""
-    recheck: Recheck | None = None
-    """Asked while a stream goes on; filled in by the application."""
+    ticket: Ticket = NO_TICKET
+    """Who takes the stream; filled in by the application."""
 
 
 Handler = Callable[[Service, Call[Any, Any]], Awaitable[Answer]]
