@@ -70,7 +70,8 @@ async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     if not call.actor.everywhere:
         rows = (await service.store.counts(tenant=call.tenant)).rows
         known = {row.queue for row in rows}, {row.kind for row in rows}
-        documents = [_as_known(document, *known) for document in documents]
+        own = [worker for worker in found if worker.tenant in (None, call.tenant)]
+        documents = [_as_known(_worker(worker), *known) for worker in own]
     return Answer(WorkerList(workers=documents))
 
 
