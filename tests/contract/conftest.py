@@ -18,6 +18,7 @@ import pytest
 
 from tests.builders import HOUR, a_worker
 from tests.contract.backends import Backend, PostgresBackend, SqliteBackend
+from tests.contract.served import ServedBackend
 from tests.postgres import SharedPostgres
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
@@ -37,12 +38,20 @@ def _postgres(request: pytest.FixtureRequest) -> Maker:
     return lambda: PostgresBackend(server, template)
 
 
-_MAKERS: Final = {"sqlite": _sqlite, "postgres": _postgres}
+def _remote(request: pytest.FixtureRequest) -> Maker:
+    folder = request.getfixturevalue("tmp_path")
+    return lambda: ServedBackend(folder)
+
+
+_MAKERS: Final = {"sqlite": _sqlite, "postgres": _postgres, "remote": _remote}
 
 
 @pytest.fixture(params=_MAKERS)
 def new_backend(request: pytest.FixtureRequest) -> Iterator[Maker]:
     """A function that makes empty databases, for tests that need many; not from inside a running loop."""
+    native = request.node.get_closest_marker("native")
+    if request.param == "remote" and native is not None:
+        pytest.skip(native.args[0])
     make = _MAKERS[request.param](request)
     made: list[Backend] = []
 
@@ -101,4 +110,5 @@ async def _stop_time(url: str) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "native(why): for stores that are databases, and not for one behind a server")
     config.addinivalue_line("markers", "large: fills a store with a hundred thousand jobs or more")

@@ -22,7 +22,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.resources import Offer, parse_resources
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.tasks.durations import parse_duration
-from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.wiring import DEFAULT_URL, blobs_url, is_server, open_store
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
@@ -107,7 +107,7 @@ def worker(
         queues=tuple(dict.fromkeys(queue)),
         inline=inline,
         concurrency=concurrency,
-        keeper=keeper,
+        keeper=keeper and not is_server(database),
         environment=_environment(env),
         offer=Offer(resources=_resources(resource), labels=parse_labels(label)),
         ttl=parse_duration(lease, "lease"),

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
+from tidewheel.model.access import Role
 from tidewheel.model.log import LogStream
 from tidewheel.model.outcome import Failure, Usage, Verdict
 from tidewheel.model.resources import NO_NEEDS, Needs, Offer
@@ -40,6 +41,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What it has in all: resources, and labels that jobs may ask for."""
     ttl: Annotated[float, Meta(ge=2, le=3600)] = 30.0
     """Seconds of silence after which its jobs go elsewhere."""
+    tenant: Name | None = None
+    """Whose jobs it gets, for keys of all tenants; null stands for all that the key may see."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -160,7 +163,10 @@ class Registered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in the hands of a worker. Job and token go with all that is said of it."""
+    """A job in the hands of a worker. Job and token go with all that is said of it.
+
+    What is nested comes last, for the sake of workers that have no JSON parser.
+    """
 
     job_id: UUID
     token: int
@@ -169,10 +175,6 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     tenant: str
     priority: PriorityName
-    args: Raw
-    labels: Raw | None
-    options: Raw | None
-    """Name, description and retry policy, as far as they differ from the defaults."""
     timeout: float
     """Seconds that this attempt may take; the worker sees to it."""
     attempt: int
@@ -185,6 +187,10 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True):
     losses: int
     cancelling: bool
     """Whether it was asked to stop already."""
+    args: Raw
+    labels: Raw | None
+    options: Raw | None
+    """Name, description and retry policy, as far as they differ from the defaults."""
     needs: Needs = NO_NEEDS
     limit_keys: list[str] = []
 
@@ -254,6 +260,17 @@ class LinesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Lines that are stored."""
 
     stored: int
+
+
+class Me(msgspec.Struct, frozen=True, kw_only=True):
+    """Who someone is."""
+
+    role: Role
+    tenant: str | None
+    """Whose things exist for them; null stands for all."""
+    name: str
+    epoch: int
+    """Rises when the database fails over or is restored; with it `token` is a fencing token for foreign systems."""
 
 
 class GivenBack(msgspec.Struct, frozen=True, kw_only=True):

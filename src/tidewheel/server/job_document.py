@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from tidewheel.model.dependency import OnParentFailure
+from tidewheel.model.gate import Gate
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.resources import Needs
@@ -65,6 +66,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool
     gate: str
     """What the gate of its lane says."""
+    gates: list[Gate]
+    """The gates that it lies behind while it waits, strongest first."""
     waits_for: str | None
     """The limit key without room, while `limited`."""
     waiting_for: int
@@ -83,6 +86,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     last_worker: UUID | None
     """Its last executor."""
     finished_at: Instant | None
+    erased_at: Instant | None
+    """When all that it was about was removed on request."""
     result: Any = UNSET
     """What it returned, if that is small enough; lists leave it out."""
     result_location: str | None
@@ -149,6 +154,7 @@ def _standing(job: Job, now: datetime) -> dict[str, Any]:
         "cancelling": job.cancelling,
         "paused": job.paused,
         "gate": job.gate,
+        "gates": list(job.gates),
         "waits_for": job.waits_for,
         "waiting_for": job.waiting_for,
         "token": job.token,
@@ -170,6 +176,7 @@ def _history(job: Job, *, full: bool) -> dict[str, Any]:
         "last_ended_at": job.last_ended_at,
         "last_worker": job.last_worker,
         "finished_at": job.finished_at,
+        "erased_at": job.erased_at,
         "result": job.result if full else UNSET,
         "result_location": job.result_location,
         "error": job.error,

@@ -1,6 +1,7 @@
 """Submitting: one job, or many at once."""
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -41,12 +42,13 @@ class AcceptedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
+    _check_tenants(call, [call.body])
     spec = spec_of(call.body, call.tenant, read_key(call.headers))
     submitted = await service.intake.submit(spec)
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
-        job = await service.ended(submitted.job_id, call.tenant, wait)
+        job = await service.ended(submitted.job_id, spec.tenant, wait)
         headers.append(("preference-applied", f"wait={wait}"))
         if job.state in FINAL:
             status = OK
@@ -58,11 +60,19 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
     """Store many jobs, all or none."""
     if len(call.body) > MOST_IN_BATCH:
         raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
+    _check_tenants(call, call.body)
     specs = specs_of(call.body, call.tenant, read_key(call.headers))
     answers = await service.store.submit(specs)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)
     return Answer(batch, ACCEPTED if created else OK)
+
+
+def _check_tenants(call: Call[Any, NoQuery], requests: Sequence[JobRequest]) -> None:
+    """Refuse jobs for others, unless it comes with a key of all tenants."""
+    for request in requests:
+        if request.tenant is not None:
+            call.actor.scope(request.tenant)
 
 
 def _accepted(submitted: Submitted) -> AcceptedJob:

@@ -26,6 +26,7 @@ from tidewheel.model.worker_protocol import (
     Heartbeat,
     Lines,
     LinesAnswer,
+    Me,
     Notes,
     NotesAnswer,
     Registration,
@@ -58,6 +59,12 @@ POLL: Final = SOON.total_seconds()
 POLL_IN_DOUBT: Final = 1.0
 
 
+async def who(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Tell someone who they are here."""
+    actor = call.actor
+    return Answer(Me(role=actor.role, tenant=actor.tenant, name=actor.name, epoch=service.store.epoch))
+
+
 async def register(service: Service, call: Call[Registration, NoQuery]) -> Answer:
     """Add a worker."""
     told = call.body
@@ -67,7 +74,7 @@ async def register(service: Service, call: Call[Registration, NoQuery]) -> Answe
         kinds=None if told.kinds is None else tuple(told.kinds),
         offer=told.offer,
         ttl=parse_duration(told.ttl, "ttl"),
-        tenant=call.actor.tenant,
+        tenant=call.actor.scope(told.tenant),
     )
     worker = await service.store.register(spec)
     return Answer(registered(worker), CREATED, (("location", f"/v1/workers/{worker.id}"),))
@@ -176,11 +183,11 @@ async def note(service: Service, call: Call[Notes, NoQuery]) -> Answer:
 
 
 async def log(service: Service, call: Call[Lines, NoQuery]) -> Answer:
-    """Store lines of runs; those of jobs of others do not exist for the worker of a tenant."""
-    worker, now = await _own(service, call), service.clock.now()
-    if worker.tenant is not None:
+    """Store lines of runs; for a key of one tenant the jobs of others do not exist."""
+    if call.actor.tenant is not None:
         for job_id in dict.fromkeys(line.job_id for line in call.body.lines):
-            await service.store.get(job_id, tenant=worker.tenant)
+            await service.store.get(job_id, tenant=call.actor.tenant)
+    now = service.clock.now()
     lines = [line_of(line, now) for line in call.body.lines]
     await service.store.append_logs(lines)
     return Answer(LinesAnswer(stored=len(lines)))
