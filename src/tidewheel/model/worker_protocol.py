@@ -12,9 +12,11 @@ import msgspec
 from msgspec import UNSET, Meta, Raw
 
 from tidewheel.model.access import Role
+from tidewheel.model.limit import LimitRule
 from tidewheel.model.log import LogStream
 from tidewheel.model.outcome import Failure, Usage, Verdict
 from tidewheel.model.resources import NO_NEEDS, Needs, Offer
+from tidewheel.model.schedule import Declared
 
 MOST_RUNS: Final = 1_000
 """How many jobs one claim takes, and how many ends, notes and lines go into one request."""
@@ -135,6 +137,17 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """What runs of a worker wrote."""
 
     lines: Annotated[list[Line], Meta(max_length=MOST_RUNS)]
+
+
+class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the code of an app declares with its tasks."""
+
+    app: Name | None = None
+    """Null declares no schedules; what an app declared before and does no more is marked as orphaned."""
+    schedules: Annotated[list[str], Meta(max_length=10_000)] = []
+    """Each as JSON text, as tasks describe them."""
+    rules: Annotated[list[LimitRule], Meta(max_length=10_000)] = []
+    """Limits of tasks; those that were set by hand stay."""
 
 
 # What a server answers
@@ -271,6 +284,13 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     epoch: int
     """Rises when the database fails over or is restored; with it `token` is a fencing token for foreign systems."""
+
+
+class DeclarationAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a declaration changed."""
+
+    rules_changed: int
+    schedules: Declared
 
 
 class GivenBack(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,17 +8,21 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
+import msgspec
 from msgspec import Raw
 
-from tidewheel.errors import LeaseLost, NotFound
+from tidewheel.errors import Forbidden, Invalid, LeaseLost, NotFound
 from tidewheel.model.job import Claimed
 from tidewheel.model.outcome import Outcome
+from tidewheel.model.schedule import Declared, ScheduleSpec
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker, WorkerSpec
 from tidewheel.model.worker_protocol import (
     CheckpointDocument,
     Claim,
     ClaimAnswer,
+    Declaration,
+    DeclarationAnswer,
     EndAnswer,
     Ends,
     EndsAnswer,
@@ -55,6 +59,7 @@ from tidewheel.tasks.durations import parse_duration
 
 CREATED: Final = 201
 KEEP_ALIVE: Final = 15.0
+_schedule: Final = msgspec.json.Decoder(ScheduleSpec).decode
 POLL: Final = SOON.total_seconds()
 POLL_IN_DOUBT: Final = 1.0
 
@@ -84,6 +89,22 @@ async def show(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return a worker as it is now."""
     worker = await service.store.worker((await _own(service, call)).id)
     return Answer(registered(worker))
+
+
+async def declare(service: Service, call: Call[Declaration, NoQuery]) -> Answer:
+    """Let limits and schedules be as the code of an app declares them; they are not of one tenant."""
+    told = call.body
+    if not call.actor.everywhere:
+        raise Forbidden("declarations of an app, which are of all tenants", call.actor.role)
+    specs = []
+    for position, text in enumerate(told.schedules):
+        try:
+            specs.append(_schedule(text))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise Invalid(f"schedules[{position}]", str(error)) from None
+    changed = await service.store.declare_rules(told.rules)
+    declared = Declared() if told.app is None else await service.store.declare_schedules(told.app, specs)
+    return Answer(DeclarationAnswer(rules_changed=changed, schedules=declared))
 
 
 async def claim(service: Service, call: Call[Claim, NoQuery]) -> Answer:

@@ -1,11 +1,16 @@
-"""Gates and limits over HTTP."""
+"""Gates, limits and what apps declare, over HTTP."""
 
+from collections.abc import Sequence
 from urllib.parse import quote
 from uuid import UUID
 
+import msgspec
+
 from tidewheel.model.gate import Gate, GateSpec, check_gate
-from tidewheel.model.limit import Limit
+from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.rate import Pace
+from tidewheel.model.schedule import Declared, ScheduleSpec
+from tidewheel.model.worker_protocol import DeclarationAnswer
 from tidewheel.store.remote.documents import GateList, LimitDocument, LimitList
 from tidewheel.store.remote.requests import gate_body
 from tidewheel.store.remote.transport import Transport, read, tenant_header
@@ -27,6 +32,16 @@ class Flow:
 
     async def gates(self) -> list[Gate]:
         return (await self._transport.get("/v1/gates", GateList, headers=tenant_header(None))).gates
+
+    async def declare_rules(self, rules: Sequence[LimitRule]) -> int:
+        if not rules:
+            return 0
+        body = {"rules": rules}
+        return (await self._transport.post("/v1/declarations", body, DeclarationAnswer, safe=True)).rules_changed
+
+    async def declare_schedules(self, app: str, specs: Sequence[ScheduleSpec]) -> Declared:
+        body = {"app": app, "schedules": [msgspec.json.encode(spec).decode() for spec in specs]}
+        return (await self._transport.post("/v1/declarations", body, DeclarationAnswer, safe=True)).schedules
 
     async def set_limit(
         self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"

@@ -62,6 +62,7 @@ _BY_CODE: Final[Mapping[str, Callable[[Problem], TideError]]] = {
     "id-taken": lambda told: IdTaken(told.about.get("job_id", "")),
     "not-finished": lambda told: NotFinished(told.about.get("job_id", ""), told.about.get("state", "")),
     "lease-lost": lambda told: LeaseLost(told.about.get("worker_id", "")),
+    "gone": lambda told: NotFound("result any more:", told.detail),
     "unauthorized": lambda _: Unauthenticated(),
     "forbidden": lambda told: Forbidden(told.about.get("action", told.detail), told.about.get("role", "?")),
     "outcome-unknown": lambda told: OutcomeUnknown(told.detail),
