@@ -65,3 +65,4 @@ class ServedBackend(SqliteBackend):
     async def close(self) -> None:
         await super().close()
         await self._stack.aclose()
+        self._own = None

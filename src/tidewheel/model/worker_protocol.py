@@ -201,9 +201,10 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True):
     cancelling: bool
     """Whether it was asked to stop already."""
     args: Raw
-    labels: Raw | None
-    options: Raw | None
-    """Name, description and retry policy, as far as they differ from the defaults."""
+    labels: Raw
+    """An object, or null."""
+    options: Raw
+    """Name, description and retry policy, as far as they differ from the defaults; or null."""
     needs: Needs = NO_NEEDS
     limit_keys: list[str] = []
 
@@ -311,5 +312,5 @@ class UnfitAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class CheckpointDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The last checkpoint of a job."""
 
-    checkpoint: Raw | None
+    checkpoint: Raw
     """Null if none was kept."""

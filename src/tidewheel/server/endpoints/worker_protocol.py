@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
 
 from tidewheel.errors import Forbidden, Invalid, LeaseLost, NotFound
 from tidewheel.model.job import Claimed
@@ -49,6 +48,7 @@ from tidewheel.server.run_document import (
     line_of,
     notes_of,
     outcome_of,
+    raw,
     registered,
     run_document,
 )
@@ -231,8 +231,7 @@ async def unfit(service: Service, call: Call[UnfitQuestion, NoQuery]) -> Answer:
 async def checkpoint(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the last checkpoint of a job."""
     job = await service.store.get(id_in(call), tenant=call.scope)
-    text = await service.store.checkpoint_of(job.id)
-    return Answer(CheckpointDocument(checkpoint=None if text is None else Raw(text.encode())))
+    return Answer(CheckpointDocument(checkpoint=raw(await service.store.checkpoint_of(job.id))))
 
 
 async def hints(service: Service, _call: Call[None, NoQuery]) -> Answer:

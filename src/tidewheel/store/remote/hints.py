@@ -60,8 +60,7 @@ class Listeners:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait([task])
 
     async def _stay_connected(self) -> None:
         pause = FIRST_PAUSE

@@ -5,6 +5,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import Conflict, Invalid, NotFound
+from tidewheel.model.checks import check_text
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job, JobSpec, Submitted
 from tidewheel.model.log import LogLine
@@ -23,7 +24,10 @@ from tidewheel.store.remote.documents import (
 from tidewheel.store.remote.requests import find_query, job_request
 from tidewheel.store.remote.transport import Transport, gather, tenant_header
 
+MAX_PAGE: Final = 1000
+MAX_REASON: Final = 1000
 MOST_JOBS: Final = 200
+"""How many a server shows on one page."""
 MOST_LINES: Final = 1_000
 
 
@@ -44,7 +48,7 @@ class Jobs:
         return [Submitted(job.id, job.created) for job in batch.jobs]
 
     async def cancel(self, job_id: UUID, *, tenant: str | None = None, reason: str = "") -> Job:
-        path, body = f"/v1/jobs/{job_id}/cancel", {"reason": reason}
+        path, body = f"/v1/jobs/{job_id}/cancel", {"reason": check_text("reason", reason, MAX_REASON)}
         found = await self._transport.post(path, body, JobDocument, safe=True, headers=tenant_header(tenant))
         return found.record()
 
@@ -64,7 +68,7 @@ class Jobs:
         return found.record()
 
     async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
-        query = find_query(where, _at_least_one(limit, MOST_JOBS), after)
+        query = find_query(where, min(_checked(limit), MOST_JOBS), after)
         page = await self._transport.get("/v1/jobs", JobPage, query, headers=tenant_header(where.tenant))
         return Page([job.record() for job in page.jobs], page.next_after)
 
@@ -86,7 +90,7 @@ class Jobs:
         self, which: str, job_id: UUID, *, limit: int, after: UUID | None, tenant: str | None
     ) -> list[Relative]:
         found: list[Relative] = []
-        while len(found) < _at_least_one(limit, limit):
+        while len(found) < _checked(limit):
             query: dict[str, Any] = {"limit": min(limit - len(found), MOST_JOBS), "after": after}
             path = f"/v1/jobs/{job_id}/{which}"
             page = await self._transport.get(path, RelativePage, query, headers=tenant_header(tenant))
@@ -113,7 +117,7 @@ class Jobs:
         return found
 
 
-def _at_least_one(limit: int, most: int) -> int:
-    if limit < 1:
-        raise Invalid("limit", f"must be at least 1, not {limit}")
-    return min(limit, most)
+def _checked(limit: int) -> int:
+    if not 1 <= limit <= MAX_PAGE:
+        raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+    return limit

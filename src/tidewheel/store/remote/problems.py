@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
@@ -57,11 +58,11 @@ _MALFORMED: Final = (
 _BY_CODE: Final[Mapping[str, Callable[[Problem], TideError]]] = {
     "not-found": lambda told: NotFound(told.about.get("what", "such thing"), told.about.get("key", "")),
     "key-reused": lambda told: KeyReused(told.about.get("key", "")),
-    "already-active": lambda told: AlreadyActive(told.about.get("job_id", ""), told.about.get("key", "")),
+    "already-active": lambda told: AlreadyActive(_id(told, "job_id"), told.about.get("key", "")),
     "queue-full": lambda told: QueueFull(told.about.get("queue", ""), int(told.about.get("most", 0))),
-    "id-taken": lambda told: IdTaken(told.about.get("job_id", "")),
-    "not-finished": lambda told: NotFinished(told.about.get("job_id", ""), told.about.get("state", "")),
-    "lease-lost": lambda told: LeaseLost(told.about.get("worker_id", "")),
+    "id-taken": lambda told: IdTaken(_id(told, "job_id")),
+    "not-finished": lambda told: NotFinished(_id(told, "job_id"), told.about.get("state", "")),
+    "lease-lost": lambda told: LeaseLost(_id(told, "worker_id")),
     "gone": lambda told: NotFound("result any more:", told.detail),
     "unauthorized": lambda _: Unauthenticated(),
     "forbidden": lambda told: Forbidden(told.about.get("action", told.detail), told.about.get("role", "?")),
@@ -83,6 +84,13 @@ def error_of(status: int, content: bytes, retry_after: int = 1) -> TideError:
     if told.code in _MALFORMED:
         return _invalid(told)
     return Conflict(told.detail) if status == 409 else Unavailable(told.detail)  # noqa: PLR2004 - a status
+
+
+def _id(told: Problem, name: str) -> object:
+    try:
+        return UUID(told.about[name])
+    except (KeyError, ValueError):
+        return "?"
 
 
 def _invalid(told: Problem) -> Invalid:

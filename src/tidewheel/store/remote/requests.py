@@ -14,6 +14,7 @@ from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.priority import Priority, parse_priority
 from tidewheel.model.submission import Prepared
 from tidewheel.store.base import ClaimRequest, JobFilter
+from tidewheel.store.records import usage_of, usage_text
 
 _halves: Final = re.compile("[\ud800-\udfff]")
 
@@ -102,7 +103,7 @@ def end_body(outcome: Outcome) -> dict[str, Any]:
         "error": None if outcome.error is None else _failure(outcome.error),
         "delay": outcome.delay.total_seconds(),
         "started_at": outcome.started_at,
-        "usage": outcome.usage,
+        "usage": usage_of(usage_text(outcome.usage)),
     }
 
 

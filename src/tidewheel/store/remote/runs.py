@@ -134,7 +134,7 @@ class Runs:
             found = await self._transport.get(path, CheckpointDocument, headers=tenant_header(None))
         except NotFound:
             return None
-        return None if found.checkpoint is None else bytes(found.checkpoint).decode()
+        return _text(found.checkpoint)
 
     async def append_logs(self, lines: Sequence[LogLine]) -> None:
         clean = prepare_lines(lines)
@@ -171,8 +171,8 @@ def _run(told: RunDocument) -> Run:
     )
 
 
-def _text(raw: msgspec.Raw | None) -> str | None:
-    text = None if raw is None else bytes(raw).decode()
+def _text(raw: msgspec.Raw) -> str | None:
+    text = bytes(raw).decode()
     return None if text == "null" else text
 
 

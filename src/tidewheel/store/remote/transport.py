@@ -12,6 +12,7 @@ import msgspec
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid, OutcomeUnknown, TideError, Unavailable
+from tidewheel.model.checks import check_name
 from tidewheel.store.remote.problems import error_of
 
 T = TypeVar("T")
@@ -67,7 +68,10 @@ class Transport:
     ) -> T:
         """Fetch something; what is None in the query is left out."""
         given = {name: value for name, value in query.items() if value is not None}
-        request = self.client.build_request("GET", path, headers=headers, params=given)
+        try:
+            request = self.client.build_request("GET", path, headers=headers, params=given)
+        except UnicodeError:
+            raise Invalid("query", "must not contain half of a surrogate pair") from None
         return read(await self.send(request, safe=True), kind)
 
     async def post(self, path: str, body: Any, kind: type[T], *, safe: bool, headers: Mapping[str, str] = NOTHING) -> T:
@@ -82,7 +86,7 @@ class Transport:
             request = self.client.build_request(method, path, headers=headers)
         else:
             typed = {**headers, "content-type": "application/json"}
-            request = self.client.build_request(method, path, headers=typed, content=_encode(body))
+            request = self.client.build_request(method, path, headers=typed, content=_bytes(body))
         return await self.send(request, safe=safe)
 
     async def send(self, request: httpx.Request, *, safe: bool) -> bytes:
@@ -150,8 +154,15 @@ def checked_url(url: str) -> str:
 
 
 def tenant_header(tenant: str | None) -> dict[str, str]:
-    """Return the header that names a tenant, or all that one may see."""
-    return {"tide-tenant": ALL_TENANTS if tenant is None else tenant}
+    """Return the header that names a tenant, or all that one may see. Raises Invalid."""
+    return {"tide-tenant": ALL_TENANTS if tenant is None else check_name("tenant", tenant)}
+
+
+def _bytes(body: Any) -> bytes:
+    try:
+        return _encode(body)
+    except UnicodeError:
+        raise Invalid("request", "must not contain half of a surrogate pair") from None
 
 
 def _retry_after(answer: httpx.Response) -> int:
