@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from tidewheel.sdk.task import Signature, Task
     from tidewheel.sdk.transaction import Transaction
     from tidewheel.tasks.context import Context
-    from tidewheel.tasks.limiting import Concurrency, Rate
+    from tidewheel.tasks.limiting import Cap, Concurrency, Rate
     from tidewheel.tasks.signals import Fatal, Retry
 
 __all__ = [
     "AlreadyActive",
     "App",
+    "Cap",
     "Concurrency",
     "Conflict",
     "Context",
@@ -79,6 +80,7 @@ __all__ = [
 
 _ELSEWHERE = {
     "App": "sdk.app",
+    "Cap": "tasks.limiting",
     "Concurrency": "tasks.limiting",
     "Context": "tasks.context",
     "Fatal": "tasks.signals",

@@ -72,11 +72,12 @@ class AlreadyActive(Conflict):
 
 
 class QueueFull(Conflict):
-    """A queue has as many waiting jobs as its cap allows; nothing was stored."""
+    """As many jobs wait in a queue, or with a key, as its cap allows; nothing was stored."""
 
-    def __init__(self, queue: str, most: int) -> None:
-        super().__init__(f"queue {queue!r} is full: at most {most} jobs may wait in it")
+    def __init__(self, why: str, most: int, *, queue: str | None = None, key: str | None = None) -> None:
+        super().__init__(why)
         self.queue = queue
+        self.key = key
         self.most = most
 
 

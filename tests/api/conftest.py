@@ -1,5 +1,6 @@
 """A real server over loopback, on each of the stores."""
 
+import subprocess
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from tidewheel.model.states import Cause
 from tidewheel.server import Address, Service, Serving, build_app
 from tidewheel.server.access import Door, Keyless
 from tidewheel.server.app import App
-from tidewheel.server.serving import Reservation
+from tidewheel.server.serving import Certificate, Reservation
 from tidewheel.store.base import Store
 from tidewheel.wiring import open_store
 
@@ -71,22 +72,34 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     return found
 
 
+def make_certificate(folder: Path) -> Certificate:
+    """Make a certificate for 127.0.0.1 and 127.0.0.2 that nobody but its file vouches for."""
+    made = Certificate(folder / "cert.pem", folder / "key.pem")
+    words = ["-subj", "/CN=tidewheel", "-addext", "subjectAltName=IP:127.0.0.1,IP:127.0.0.2", "-days", "1", "-nodes"]
+    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
+    files = ["-keyout", str(made.key), "-out", str(made.chain)]
+    subprocess.run(["openssl", "req", "-x509", *kind, *words, *files], check=True, capture_output=True, timeout=60)
+    return made
+
+
 @asynccontextmanager
-async def serving(database: str, folder: Path) -> AsyncIterator[Api]:
+async def serving(database: str, folder: Path, certificate: Certificate | None = None) -> AsyncIterator[Api]:
     """Serve a database on a port of its own."""
     store, blobs = await open_store(database), open_blobs((folder / "blobs").as_uri())
     service = Service(store, blobs, CLOCK)
     reserved = Reservation(Address(port=0))
     door = Door(store, CLOCK, keyless=Keyless.UNTIL_A_KEY)
     app = build_app(service, door)
-    server = Serving(app, service, reserved.address, CLOCK)
+    server = Serving(app, service, reserved.address, CLOCK, certificate)
+    url = reserved.address.url_by("http" if certificate is None else "https")
     await server.start()
     try:
-        async with httpx.AsyncClient(base_url=reserved.address.url, timeout=30, verify=False) as client:
+        async with httpx.AsyncClient(base_url=url, timeout=30, verify=False) as client:
             yield Api(client, service, app, store, blobs, reserved.address, door)
     finally:
         await server.stop(5)
         reserved.close()
+        await service.close()
         await door.close()
         await store.close()
 

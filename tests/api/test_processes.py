@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.api.conftest import make_certificate
 from tests.worker.running import Worker, until
 
 pytestmark = pytest.mark.slow
@@ -23,7 +24,8 @@ def tide(folder: Path, name: str, *words: str) -> Iterator[tuple[Worker, httpx.C
     process = Worker(words, folder / f"{name}.log", cwd=folder)
     try:
         found = until(
-            lambda: re.search(r"answers at (http://\S+)", process.said) or process.popen.poll() is not None, "a server"
+            lambda: re.search(r"answers at (https?://\S+)", process.said) or process.popen.poll() is not None,
+            "a server",
         )
         assert isinstance(found, re.Match), process.said
         with httpx.Client(base_url=found[1], timeout=60, verify=False) as client:
@@ -89,10 +91,35 @@ def test_a_request_under_way_is_answered_before_the_server_ends(tmp_path: Path) 
         assert server.gone() == 0, server.said
 
 
+def test_a_server_that_asks_for_keys_shows_the_first_one_once_and_speaks_https(tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path)
+    place = (
+        "--port",
+        "0",
+        "--host",
+        "127.0.0.2",
+        "--tls-cert",
+        str(certificate.chain),
+        "--tls-key",
+        str(certificate.key),
+    )
+    words = ("server", "--auth", "required", "--no-keeper", "--key-rate", "100", *place)
+    with tide(tmp_path, "one", *words) as (server, client):
+        [text] = re.findall(r"^tide_\S+$", server.said, re.MULTILINE)
+        assert (client.base_url.scheme, client.get("/v1/jobs").status_code) == ("https", 401)
+        answer = client.get("/v1/jobs", headers={"authorization": f"Bearer {text}"})
+        assert (answer.status_code, answer.headers["ratelimit-policy"]) == (200, '"key";q=200;w=2')
+    with tide(tmp_path, "two", *words) as (server, client):
+        assert "tide_" not in server.said
+        assert client.get("/v1/jobs", headers={"authorization": f"Bearer {text}"}).status_code == 200
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--host", "0.0.0.0"), "host: 0.0.0.0 can be reached from elsewhere"),
+        (("--host", "0.0.0.0", "--auth", "off"), "auth: cannot be off while the server is bound to 0.0.0.0"),
+        (("--auth", "perhaps"), "--auth"),
+        (("--tls-key", "key.pem"), "tls-cert: must be named together"),
         (("--host", "no.such.host.invalid"), "host: 'no.such.host.invalid' is no address"),
         (("--port", "70000"), "--port"),
         (("--workers", "0"), "--workers"),

@@ -2,13 +2,19 @@
 
 import asyncio
 import socket
+import ssl
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
-from tests.api.conftest import Api, problem
+from tests.api.conftest import Api, make_certificate, problem, serving
+from tidewheel.cli.serving import reserved
 from tidewheel.errors import Invalid
 from tidewheel.server import Address, app
 from tidewheel.server.serving import Reservation
+from tidewheel.worker.link import ServerSetup
 
 
 async def test_a_body_that_is_too_large_is_refused_before_it_is_in_memory(lone_api: Api) -> None:
@@ -96,7 +102,46 @@ def test_a_port_is_taken_once() -> None:
     Reservation(address).close()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "no.such.host.invalid", "8.8.8.8"])
-def test_without_keys_nothing_but_this_machine_is_served(host: str) -> None:
-    with pytest.raises(Invalid, match="host: "):
-        Reservation(Address(host, 0))
+def test_a_name_that_is_none_of_this_machine_is_refused() -> None:
+    with pytest.raises(Invalid, match=r"host: 'no\.such\.host\.invalid' is no address"):
+        Reservation(Address("no.such.host.invalid", 0))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_a_server_that_others_reach_is_not_reserved_a_port_without_keys(host: str) -> None:
+    with pytest.raises(Invalid, match="auth: cannot be off"), reserved(ServerSetup(host=host, port=0, auth="off")):
+        pytest.fail("it was bound")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"rate": 0.0}, "rate: must be more than 0"),
+        ({"rate": float("nan")}, "rate: must be more than 0"),
+        ({"burst": 5}, "key-burst: is for a server with a --key-rate"),
+        ({"rate": 1.0, "burst": 0}, "burst: must be between 1"),
+        ({"tls_cert": "x.pem"}, "tls-key: must be named together"),
+        ({"tls_key": "x.pem"}, "tls-cert: must be named together"),
+        ({"tls_cert": "no.pem", "tls_key": "no.pem"}, "tls-cert: no.pem and no.pem are no certificate and its key"),
+        ({"tls_cert": __file__, "tls_key": __file__}, "are no certificate and its key"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_anything_listens(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(Invalid, match=why), reserved(ServerSetup(host="127.0.0.1", port=0, **fields)):
+        pytest.fail("it was bound")
+
+
+async def test_with_a_certificate_the_server_speaks_https_alone(tmp_path: Path) -> None:
+    certificate = make_certificate(tmp_path)
+    certificate.check()
+    async with serving(f"sqlite:///{tmp_path}/tide.db", tmp_path, certificate) as api:
+        assert (await api.client.post("/v1/jobs", json={"kind": "mail"})).status_code == 202
+        trusting = ssl.create_default_context(cafile=str(certificate.chain))
+        async with httpx.AsyncClient(base_url=api.address.url_by("https"), verify=trusting) as client:
+            assert (await client.get("/livez")).status_code == 200
+        async with httpx.AsyncClient(base_url=api.address.url) as client:
+            with pytest.raises(httpx.TransportError):
+                await client.get("/livez")
+        async with httpx.AsyncClient(base_url=api.address.url_by("https")) as client:
+            with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+                await client.get("/livez")

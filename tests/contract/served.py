@@ -55,6 +55,7 @@ class ServedBackend(SqliteBackend):
         door = Door(own, real, keyless=Keyless.ALWAYS)
         self._stack.push_async_callback(door.close)
         service = Service(own, Blobs(MemoryBackend()), self.clock)
+        self._stack.push_async_callback(service.close)
         reserved = Reservation(Address(port=0))
         self._stack.callback(reserved.close)
         serving = Serving(build_app(service, door), service, reserved.address, real)

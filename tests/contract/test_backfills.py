@@ -16,8 +16,9 @@ from tidewheel.model.schedule import Declared, Fate
 from tidewheel.model.states import State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
-from tidewheel.store.scheduling import MAX_BACKFILL, Backfill
+from tidewheel.store.scheduling import Backfill
 from tidewheel.triggers import Interval
+from tidewheel.triggers.backfilling import MAX_BACKFILL
 
 PAST = [START - n * HOUR for n in (1, 3, 2)]
 

@@ -15,6 +15,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Offer
 from tidewheel.model.states import Cause, State
 from tidewheel.model.why import (
+    AfterFirstAttempts,
     BacksOff,
     BehindGate,
     Ended,
@@ -280,7 +281,7 @@ async def test_of_very_many_not_all_are_counted(store: Store, monkeypatch: pytes
         monkeypatch.setattr(f"tidewheel.store.{module}.explaining.COUNTED", 7)
     for number in range(4):
         await store.submit(some_jobs(5, f"k{number}"))
-    assert (await store.explain(await submit(store))).ahead == 7
+    assert (await store.explain(await submit(store))).place.ahead == 7
 
 
 async def test_who_is_served_by_others_does_not_stand_before_it(store: Store) -> None:
@@ -316,6 +317,32 @@ async def test_its_start_is_estimated_by_how_fast_others_ended(backend: Backend,
     assert reason.sentence.endswith("go first; it may start about 2030-01-01T12:00:30+00:00.")
     await backend.clock.advance(2 * MINUTE)
     assert (await the_reason(store, job_id, InLine)).starts_at is None, "what was so then tells nothing of now"
+
+
+async def test_a_retry_says_that_first_attempts_go_first_and_with_which_share(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await store.submit(some_jobs(3, "calls"))
+    failed = await claim(store, worker, 3)
+    await settle(store, worker, failed[0], Cause.FAILED)
+    await settle(store, worker, failed[1], Cause.CRASHED)
+    await settle(store, worker, failed[2], Cause.SNOOZED)
+    await backend.clock.advance(MINUTE)
+    jobs = [await store.get(run.job_id) for run in failed]
+    line = [job.id for job in sorted(jobs[:2], key=lambda job: (job.run_at, job.id))]
+    assert isinstance((await reasons(store, line[0]))[0], AfterFirstAttempts), (
+        "a first attempt that snoozed is one still"
+    )
+    await store.submit(some_jobs(30, "fresh", priority=Priority.LOW))
+    await store.submit(some_jobs(10, "fresh", tenant="other"))
+    await store.submit(some_jobs(10, "fresh", queue="other"))
+    reason = await the_reason(store, line[1], AfterFirstAttempts)
+    assert (reason.first_attempts, reason.share, reason.ahead, reason.starts_at) == (41, 0.2, 1, None)
+    assert reason.sentence == (
+        "It failed before: 41 first attempts wait in queue default, and retries get at most 20% of its starts "
+        "meanwhile, and 1 retry of its tenant goes before this one."
+    )
+    assert isinstance((await reasons(store, jobs[2].id))[0], InLine)
 
 
 # Together

@@ -75,7 +75,7 @@ def test_the_program_about_blobs_runs(tmp_path: Path) -> None:
 
 
 def test_the_programs_about_flow_control_run(tmp_path: Path) -> None:
-    (mailer, operate, cap) = programs("docs/how-to/limit-and-rate.md")
+    (mailer, operate, cap, refresh) = programs("docs/how-to/limit-and-rate.md")
     assert run(tmp_path, *mailer).splitlines() == [
         "('task:mailer.send', 'rate:mailer.send')",
         "('rate:mailer.notify=7',)",
@@ -87,3 +87,8 @@ def test_the_programs_about_flow_control_run(tmp_path: Path) -> None:
     assert "task:mailer.export 2 None declared" in shown
     assert "task:mailer.export=a2:default 0 9 1" in shown
     assert run(tmp_path, *cap) == "queue 'mail' is full: at most 2 jobs may wait in it\n['drop_oldest']\n"
+    assert run(tmp_path, *refresh).splitlines() == [
+        "['dropped', 'queued', 'queued']",
+        "key 'cap:refresh.rebuild' is full: at most 2 jobs may wait with it",
+        "[('cap:refresh.rebuild', 10, 'reject'), ('cap:refresh.refresh', 1, 'replace')]",
+    ]

@@ -203,6 +203,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "count_waiting": _hot(
         "job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 2 * DUE], 3 * DUE, flat=False
     ),
+    "count_capped": _hot("job_capped", lambda s: [s.tenant, "cap:k=a", 5], 1),
+    "first_capped": _hot("job_capped", lambda s: [s.tenant, "cap:k=a", 5], 1),
+    "last_capped": _hot("job_capped", lambda s: [s.tenant, "cap:k=a", 5], 1),
     "first_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
     "last_in_line": _hot("job_due, job_limited, job_blocked", lambda s: [s.tenant, "default", 5], 2 * DUE, flat=False),
     "lock_waiting": _hot("job_pkey", lambda s: [s.queued[:BATCH]], BATCH),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.contract.steps import everything
 from tests.sdk.work import end_all
-from tidewheel import App, Concurrency, Invalid, NotFound, QueueFull, Rate, State, Transaction
+from tidewheel import App, Cap, Concurrency, Invalid, NotFound, QueueFull, Rate, State, Transaction
 from tidewheel.model.cap import QueueCap
 from tidewheel.model.job import JobSpec
 from tidewheel.model.limit import Limit, LimitRule
@@ -110,6 +110,11 @@ def test_concurrency_and_rate_with_one_name_are_one_limit(app: App) -> None:
         ({"rate": Rate("5/s", key="")}, "rate", "1 to 200"),
         ({"rate": Rate("5/s", key="x" * 190 + "{args.user}")}, "rate", "1 to 200"),
         ({"rate": Rate("5/s", name="a b")}, "rate", "name of the limit"),
+        ({"cap": 0}, "cap", "between 1"),
+        ({"cap": "5"}, "cap", "between 1"),
+        ({"cap": Cap(5, overflow="forget")}, "cap", "overflow must be one of"),  # type: ignore[arg-type]
+        ({"cap": Cap(5, key="{args.nobody}")}, "cap", "argument 'nobody'.*user"),
+        ({"cap": Cap(5, name="a b")}, "cap", "name of the limit"),
         ({"rate": Rate("5/s", name="x" * 190)}, "rate", "at most"),
         (
             {"rate": Rate("5/s", name="n", key="{args.user}"), "concurrency": Concurrency(1, name="n")},
@@ -188,6 +193,39 @@ async def test_operators_cap_queues_on_both_faces(app: App) -> None:
     await app.limits.aset_cap("q", 1, tenant="acme")
     assert len(await app.limits.acaps(tenant="acme")) == 1
     await app.limits.aremove_cap("q", tenant="acme")
+
+
+async def test_a_task_says_how_many_of_its_jobs_may_wait_with_each_key(app: App) -> None:
+    @app.task(name="sync", cap=Cap(1, key="{args.account}:{label.team}", overflow="drop_oldest"), rate="100/s")
+    def sync(account: str) -> None: ...
+
+    @app.task(name="few", cap=1)
+    def few() -> None: ...
+
+    jobs = [await sync.aenqueue(account) for account in ("a", "a", "b")]
+    assert (await jobs[0].ainfo()).limit_keys == ("cap:sync=a:", "rate:sync")
+    assert [await job.astate() for job in jobs] == [State.DROPPED, State.QUEUED, State.QUEUED]
+    await few.aenqueue()
+    with pytest.raises(QueueFull, match="key 'cap:few' is full"):
+        await few.aenqueue()
+    await app.limits.aset_key_cap("cap:few", 2)
+    await few.aenqueue()
+    with pytest.raises(QueueFull):
+        await asyncio.to_thread(few.enqueue)
+    await asyncio.to_thread(app.limits.set_key_cap, "cap:few", 3, overflow="replace")
+    await few.aenqueue()
+    with pytest.raises(Invalid, match="waiting"):
+        await app.limits.aset_key_cap("cap:few", 0)
+    caps = {rule.name: (rule.waiting, rule.overflow) for rule in await app.limits.arules() if rule.waiting}
+    assert caps == {"cap:few": (3, "replace"), "cap:sync": (1, "drop_oldest")}
+
+
+def test_tasks_that_share_the_name_of_a_cap_must_declare_it_alike(app: App) -> None:
+    app.task(name="a", cap=Cap(5, name="shared"))(lambda: None)
+    app.task(name="b", cap=Cap(5, name="shared"), concurrency=Concurrency(1, name="shared"))(lambda: None)
+    with pytest.raises(Invalid, match="differently") as refusal:
+        app.task(name="c", cap=Cap(6, name="shared"))(lambda: None)
+    assert refusal.value.field == "cap"
 
 
 def test_a_full_queue_does_not_undo_what_else_a_transaction_did(app: App) -> None:

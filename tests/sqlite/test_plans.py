@@ -63,6 +63,9 @@ PLANS = {
     "holders": [r"job_running"],
     "ahead": [r"job_due \(lane=\? AND priority=\? AND (run_at<\?|\(run_at,id\)<)"],
     "waiters_ahead": [r"job_limited \(tenant=\? AND waits_for=\? AND \(?priority"],
+    "count_capped": [r"job_capped \(tenant=\? AND <expr>=\?\)"],
+    "first_capped": [r"job_capped \(tenant=\? AND <expr>=\?\)"],
+    "last_capped": [r"job_capped \(tenant=\? AND <expr>=\?\)"],
     "get": [BY_ID, r"sqlite_autoindex_job_history_1 \(id=\?\)"],
     "find": [r"sqlite_autoindex_job_1 \(id>\? AND id<\?\)", r"sqlite_autoindex_job_history_1 \(id>\? AND id<\?\)"],
     "find_of_tenant": [
@@ -73,7 +76,10 @@ PLANS = {
     "count_unfinished": [r"SEARCH job USING COVERING INDEX job_tenant \(tenant=\?\)"],
     "find_api_key": [r"SEARCH api_key USING INDEX sqlite_autoindex_api_key_2 \(prefix=\?\)"],
     "audited_of_tenant": [r"SEARCH audit USING (COVERING )?INDEX audit_tenant \(tenant=\? AND id<\?\)"],
-    "erase_logs": [r"SEARCH log USING (COVERING )?INDEX sqlite_autoindex_log_1 \(job_id=\?\)"],
+    "erase_logs": [r"SEARCH log USING INDEX log_job \(job_id=\?\)"],
+    "logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token>\?\)"],
+    "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
+    "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
 SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders"}

@@ -1,22 +1,22 @@
 """`tide server`: answer HTTP requests."""
 
+from functools import partial
 from typing import Annotated, Final
 
 import msgspec
 import typer
 
 from tidewheel.cli.options import Blobs, Database
+from tidewheel.cli.serving import AuthMode, Burst, Host, KeyRate, Port, TlsCert, TlsKey, reserved, show_first_key
 from tidewheel.cli.worker import WithKeeper, plan_of, run_worker
-from tidewheel.server.serving import DEFAULT_PORT, Address, Reservation
+from tidewheel.server.access import Auth
+from tidewheel.server.serving import DEFAULT_PORT
 from tidewheel.wiring import DEFAULT_URL
+from tidewheel.worker.link import ServerSetup
 
 DRAIN: Final = 10.0
 """Seconds that requests under way get to be answered after SIGTERM or Ctrl-C."""
 
-Host = Annotated[str, typer.Option(envvar="TIDE_HOST", help="The address to listen on.")]
-Port = Annotated[
-    int, typer.Option(envvar="TIDE_PORT", help="The port to listen on; 0 takes any that is free.", min=0, max=65535)
-]
 Workers = Annotated[int, typer.Option(help="How many processes share the requests.", min=1)]
 
 
@@ -26,6 +26,11 @@ def server(
     blobs: Blobs = None,
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
+    auth: AuthMode = Auth.AUTO,
+    key_rate: KeyRate = None,
+    key_burst: Burst = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     workers: Workers = 1,
     keeper: WithKeeper = True,
 ) -> None:
@@ -33,10 +38,10 @@ def server(
 
     Any number of servers may share one database, on one machine with SQLite and on many with PostgreSQL.
     """
-    reserved = Reservation(Address(host, port))
-    try:
+    wanted = ServerSetup(
+        host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
+    )
+    with reserved(wanted) as serve:
         plan = plan_of(database, app=None, blobs=blobs, slots=0)
-        plan = msgspec.structs.replace(plan, inline=0, servers=workers, listen=reserved.address, keeper=keeper)
-        run_worker(plan, DRAIN)
-    finally:
-        reserved.close()
+        plan = msgspec.structs.replace(plan, inline=0, servers=workers, serve=serve, keeper=keeper)
+        run_worker(plan, DRAIN, partial(show_first_key, database, serve))

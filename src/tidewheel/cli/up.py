@@ -4,11 +4,13 @@ import msgspec
 import typer
 
 from tidewheel.cli.options import Blobs, Database, SecretsFolder
-from tidewheel.cli.server import Host, Port
+from tidewheel.cli.serving import AuthMode, Burst, Host, KeyRate, Port, TlsCert, TlsKey, reserved, show_first_key
 from tidewheel.cli.worker import App, KeepFor, MaxAge, Slots, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
-from tidewheel.server.serving import DEFAULT_PORT, Address, Reservation
+from tidewheel.server.access import Auth
+from tidewheel.server.serving import DEFAULT_PORT
 from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
+from tidewheel.worker.link import ServerSetup
 
 DRAIN = 10.0
 """Seconds that running jobs get to end by themselves after Ctrl-C."""
@@ -25,6 +27,11 @@ def up(
     max_age: MaxAge = "14d",
     host: Host = "127.0.0.1",
     port: Port = DEFAULT_PORT,
+    auth: AuthMode = Auth.AUTO,
+    key_rate: KeyRate = None,
+    key_burst: Burst = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
 ) -> None:
     """Start Tidewheel: bring the database up to date, answer HTTP requests, run jobs and keep all, until Ctrl-C.
 
@@ -32,15 +39,16 @@ def up(
     died, lets start deadlines expire, and removes finished jobs: successes after 7 days, others after 30, unless told
     otherwise.
     """
+    wanted = ServerSetup(
+        host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
+    )
+    with reserved(wanted) as serve:
 
-    async def migrate() -> None:
-        await database_of(database).migrate()
-        typer.echo(f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
+        async def prepare() -> None:
+            await database_of(database).migrate()
+            await show_first_key(database, serve)
+            typer.echo(f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
 
-    reserved = Reservation(Address(host, port))
-    try:
         plan = plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets)
-        plan = msgspec.structs.replace(plan, servers=1, listen=reserved.address, upkeep=parse_upkeep(keep, max_age))
-        run_worker(plan, DRAIN, migrate)
-    finally:
-        reserved.close()
+        plan = msgspec.structs.replace(plan, servers=1, serve=serve, upkeep=parse_upkeep(keep, max_age))
+        run_worker(plan, DRAIN, prepare)

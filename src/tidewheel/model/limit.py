@@ -1,4 +1,4 @@
-"""Limits: how many jobs that share a key may run at once, and how many may start in a time."""
+"""Limits: how many jobs that share a key may run at once, how many may start in a time, and how many may wait."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.cap import CAP_MARK, KeyCap, Overflow, check_waiting, is_cap_key
 from tidewheel.model.checks import check_key, check_name
 from tidewheel.model.rate import Level, Pace, check_pace, next_token, refill
 
@@ -39,6 +40,14 @@ class LimitRule(msgspec.Struct, frozen=True):
     rate: Pace | None = None
     by_hand: bool = False
     """Whether an operator set it, which counts for more than what tasks declare."""
+    waiting: int | None = None
+    """How many jobs may wait with each key; only for names that begin with `cap:`, which have nothing else."""
+    overflow: Overflow = "reject"
+    """What happens to one too many of these."""
+
+    def cap_of(self, tenant: str, key: str) -> KeyCap:
+        """Return the cap of one of its keys."""
+        return KeyCap(tenant, key, self.waiting or 0, self.overflow)
 
 
 def check_bounds(most: int | None, rate: Pace | None) -> None:
@@ -54,13 +63,22 @@ def check_bounds(most: int | None, rate: Pace | None) -> None:
 def check_limit(key: str, most: int | None, rate: Pace | None = None) -> None:
     """Refuse a limit that cannot be."""
     check_key("key", key)
+    if is_cap_key(key):
+        raise Invalid("key", f"{key!r} begins with {CAP_MARK} and counts jobs that wait; set a rule for it")
     check_bounds(most, rate)
 
 
 def check_rule(rule: LimitRule) -> LimitRule:
     """Refuse a rule that cannot be."""
     check_name("name", rule.name)
-    check_bounds(rule.most, rule.rate)
+    if not is_cap_key(rule.name):
+        if rule.waiting is not None:
+            raise Invalid("name", f"must begin with {CAP_MARK} for a cap on what waits, not be {rule.name!r}")
+        check_bounds(rule.most, rule.rate)
+    elif rule.most is not None or rule.rate is not None:
+        raise Invalid("name", f"{rule.name!r} begins with {CAP_MARK} and can only have a cap on what waits")
+    else:
+        check_waiting("waiting", rule.waiting, rule.overflow)
     return rule
 
 
@@ -155,9 +173,10 @@ def limit_of(row: Sequence[Any], now: int) -> Limit:
 
 
 def rule_from(row: Iterable[Any]) -> LimitRule:
-    """Build a rule from (name, most, starts, seconds, burst, by_hand)."""
-    name, most, starts, seconds, burst, by_hand = row
-    return LimitRule(name, most, None if starts is None else Pace(starts, seconds, burst), bool(by_hand))
+    """Build a rule from (name, most, starts, seconds, burst, by_hand, waiting, overflow)."""
+    name, most, starts, seconds, burst, by_hand, waiting, overflow = row
+    rate = None if starts is None else Pace(starts, seconds, burst)
+    return LimitRule(name, most, rate, bool(by_hand), waiting, overflow)
 
 
 class Release(NamedTuple):

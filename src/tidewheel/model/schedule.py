@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.cap import cap_key_first
 from tidewheel.model.checks import (
     check_duration,
     check_json,
@@ -160,6 +161,7 @@ def check_schedule(schedule: Definition) -> Definition:
     check_duration("timeout", schedule.timeout, timedelta(milliseconds=1), MAX_TIMEOUT)
     for key in schedule.limit_keys:
         check_key("limit_keys", key)
+    cap_key_first(schedule.limit_keys)
     if len(schedule.limit_keys) >= MAX_LIMIT_KEYS:
         raise Invalid("limit_keys", f"at most {MAX_LIMIT_KEYS - 1}: one is the schedule's own")
     check_json_text("trigger", bytes(schedule.trigger))

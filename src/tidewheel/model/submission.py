@@ -10,6 +10,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model import secret
+from tidewheel.model.cap import cap_key_first, cap_key_of
 from tidewheel.model.checks import (
     check_delay,
     check_duration,
@@ -71,6 +72,11 @@ class Prepared(msgspec.Struct, frozen=True):
     after: tuple[UUID, ...] = ()
     on_parent_failure: str = "skip"
 
+    @property
+    def cap_key(self) -> str | None:
+        """The key by which it is counted while it waits."""
+        return cap_key_of(self.limit_keys)
+
 
 def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
     """Check a spec and make it ready to be stored, or raise Invalid for its first bad field."""
@@ -85,7 +91,7 @@ def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
         labels,
         _options(spec.options),
         *_times(spec),
-        spec.limit_keys,
+        cap_key_first(spec.limit_keys) if spec.limit_keys else (),
         _key("idempotency_key", spec.idempotency_key),
         fingerprint(spec) if spec.idempotency_key is not None else None,
         _key("unique_key", spec.unique_key),

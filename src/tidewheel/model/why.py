@@ -6,7 +6,7 @@ its turn, and that is a reason, too; so there is always at least one.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -16,8 +16,10 @@ from tidewheel.model.gate import Gate, GateMode, told_of
 from tidewheel.model.ids import EPOCH
 from tidewheel.model.job import Job
 from tidewheel.model.limit import Standing
+from tidewheel.model.order import AGING
 from tidewheel.model.rate import next_token
 from tidewheel.model.resources import Needs, fits
+from tidewheel.model.retry_budget import RETRY_SHARE
 from tidewheel.model.states import FINAL, State
 from tidewheel.model.worker import Worker
 
@@ -48,6 +50,19 @@ class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
     """When there is room again, if that is a matter of time."""
 
 
+class Place(NamedTuple):
+    """Where a job stands among those that go before it. Each number is counted up to `COUNTED`."""
+
+    ahead: int = 0
+    """How many go before it: of its tenant in its queue, or of those that wait for the same limit."""
+    per_second: float | None = None
+    """How fast jobs of its tenant in its queue ended of late; None if it is not known."""
+    first_attempts: int = 0
+    """If it is a retry: how many first attempts of any tenant are due in its queue."""
+    retries_ahead: int = 0
+    """If it is a retry: how many other retries of its tenant in its queue go before it."""
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a job and of all that it may wait for, as of an instant."""
 
@@ -59,10 +74,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Those that it still waits for, the first few."""
     workers: tuple[Worker, ...] = ()
     """Those whose lease is valid."""
-    ahead: int = 0
-    """How many go before it: of its tenant in its queue, or of those that wait for the same limit. Up to `COUNTED`."""
-    finished_per_second: float | None = None
-    """How fast those went of late; None if it is not known."""
+    place: Place = Place()
 
 
 # What is answered
@@ -144,7 +156,23 @@ class InLine(msgspec.Struct, frozen=True, kw_only=True, tag="in_line"):
     """An estimate by how fast such jobs have ended of late; None if that is not known."""
 
 
-Reason: TypeAlias = Ended | Runs | BehindGate | MissingParents | FullLimit | NotDue | BacksOff | NoWorker | InLine
+class AfterFirstAttempts(msgspec.Struct, frozen=True, kw_only=True, tag="first_attempts"):
+    """It failed before, and those that never had their turn go first."""
+
+    sentence: str
+    first_attempts: int
+    """How many of them are due in its queue, up to `COUNTED`."""
+    share: float
+    """The most that retries get of the starts of a queue meanwhile."""
+    ahead: int
+    """Retries of its tenant in its queue that go before it, up to `COUNTED`."""
+    starts_at: datetime | None
+    """An estimate by how fast such jobs have ended of late; None if that is not known."""
+
+
+Reason: TypeAlias = (
+    Ended | Runs | BehindGate | MissingParents | FullLimit | NotDue | BacksOff | NoWorker | InLine | AfterFirstAttempts
+)
 
 
 def why(facts: Facts) -> list[Reason]:
@@ -157,14 +185,14 @@ def why(facts: Facts) -> list[Reason]:
     reasons: list[Reason] = [_behind(gate) for gate in job.gates]
     if job.state is State.BLOCKED:
         reasons.append(_missing(job, facts.parents))
-    reasons += [_full(limit, job, facts.ahead) for limit in facts.limits]
+    reasons += [_full(limit, job, facts.place.ahead) for limit in facts.limits]
     if job.run_at > facts.now:
         reasons.append(_not_due(job))
     if (lacks := _lacks(job, facts.workers)) is not None:
         reasons.append(lacks)
     # A slow gate lets it through in its turn, so that it also stands in line.
     if all(isinstance(reason, BehindGate) and reason.gate.mode is GateMode.SLOW for reason in reasons):
-        reasons.append(_in_line(facts))
+        reasons.append(_after_first_attempts(facts) if _gives_way(facts) else _in_line(facts))
     return reasons
 
 
@@ -283,17 +311,47 @@ def _lacks(job: Job, workers: Sequence[Worker]) -> NoWorker | None:
     return None
 
 
+def _gives_way(facts: Facts) -> bool:
+    """Tell whether first attempts go before a retry; the aged wait for nobody."""
+    return facts.place.first_attempts > 0 and facts.job.run_at > facts.now - AGING
+
+
+def _after_first_attempts(facts: Facts) -> AfterFirstAttempts:
+    _, rate, first_attempts, ahead = facts.place
+    starts_at = None
+    if rate and ahead < COUNTED:
+        # By its share, or because there is none left that goes first.
+        starts = min((ahead + 1) / RETRY_SHARE, ahead + 1 + first_attempts)
+        starts_at = facts.now + timedelta(seconds=min(starts / rate, _LONGEST))
+    waiting = f"{_at_least(first_attempts, 'first attempt')} {_verb(first_attempts, 'wait')} in queue {facts.job.queue}"
+    share = f"retries get at most {RETRY_SHARE:.0%} of its starts meanwhile"
+    line = f", and {_at_least(ahead, 'retry')} of its tenant {_verb(ahead, 'go')} before this one" if ahead else ""
+    return AfterFirstAttempts(
+        sentence=f"It failed before: {waiting}, and {share}{line}{_guess(starts_at)}.",
+        first_attempts=first_attempts,
+        share=RETRY_SHARE,
+        ahead=ahead,
+        starts_at=starts_at,
+    )
+
+
 def _in_line(facts: Facts) -> InLine:
-    rate, starts_at = facts.finished_per_second, None
-    if rate and facts.ahead < COUNTED:
-        starts_at = facts.now + timedelta(seconds=min((facts.ahead + 1) / rate, _LONGEST))
-    if facts.ahead:
-        least = f"{COUNTED} or more jobs" if facts.ahead >= COUNTED else _count(facts.ahead, "job")
-        place = f"{least} of its tenant in queue {facts.job.queue} {_verb(facts.ahead, 'go')} first"
+    ahead, rate, starts_at = facts.place.ahead, facts.place.per_second, None
+    if rate and ahead < COUNTED:
+        starts_at = facts.now + timedelta(seconds=min((ahead + 1) / rate, _LONGEST))
+    if ahead:
+        place = f"{_at_least(ahead, 'job')} of its tenant in queue {facts.job.queue} {_verb(ahead, 'go')} first"
     else:
         place = "It is the next of its tenant, as soon as a worker has room"
-    guess = "" if starts_at is None else f"; it may start about {_at(starts_at)}"
-    return InLine(sentence=f"{place}{guess}.", ahead=facts.ahead, starts_at=starts_at)
+    return InLine(sentence=f"{place}{_guess(starts_at)}.", ahead=ahead, starts_at=starts_at)
+
+
+def _guess(starts_at: datetime | None) -> str:
+    return "" if starts_at is None else f"; it may start about {_at(starts_at)}"
+
+
+def _at_least(number: int, what: str) -> str:
+    return f"{COUNTED} or more {_plural(what)}" if number >= COUNTED else _count(number, what)
 
 
 def _verb(number: int, verb: str) -> str:
@@ -302,7 +360,11 @@ def _verb(number: int, verb: str) -> str:
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {what}" if number == 1 else f"{number} {_plural(what)}"
+
+
+def _plural(what: str) -> str:
+    return f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
 
 
 def _at(instant: datetime) -> str:

@@ -17,13 +17,13 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.naming import kind_of
 from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy, spec_of
-from tidewheel.sdk.scheduling import RECURRENCE, Recurrence, schedule_of
 from tidewheel.sdk.task import TaskFunction
 from tidewheel.tasks.binding import Caller, context_of, parameters_of
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import Isolation, Mode, Preempt, TaskDefinition, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
-from tidewheel.tasks.limiting import Concurrency, Rate, task_limits
+from tidewheel.tasks.limiting import Cap, Concurrency, Rate, task_limits
+from tidewheel.tasks.scheduling import RECURRENCE, Recurrence, schedule_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,6 +46,8 @@ class Declared(Recurrence, total=False):
     """How many jobs of the task may run at once, everywhere."""
     rate: str | Rate
     """How many jobs of the task may start in a time, everywhere, such as `10/s`."""
+    cap: int | Cap
+    """How many jobs of the task may wait, everywhere."""
     preempt: Preempt
     isolation: Isolation
     schedule: str
@@ -135,7 +137,7 @@ def _task_options(kind: str, declared: Declared, parameters: Collection[str] | N
         timeout=parse_duration(declared.get("timeout", default.timeout), "timeout"),
         retry=check_retry(retry_policy(declared["retry"])) if "retry" in declared else default.retry,
         needs=_needs(declared),
-        limits=task_limits(kind, declared.get("concurrency"), declared.get("rate"), parameters),
+        limits=task_limits(kind, declared.get("concurrency"), declared.get("rate"), parameters, declared.get("cap")),
         preempt=_one_of("preempt", declared.get("preempt", default.preempt), Preempt),
         isolation=_one_of("isolation", declared.get("isolation", default.isolation), Isolation),
     )

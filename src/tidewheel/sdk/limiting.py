@@ -111,7 +111,19 @@ class Limits:
         """Return all rules."""
         return await self._desk.use(lambda store: store.rules())
 
-    # Caps of queues
+    # Caps
+
+    def set_key_cap(self, name: str, waiting: int, *, overflow: Overflow = "reject") -> None:
+        """Let at most so many jobs wait with the key `name` and with every `name=value`, whatever tasks declare.
+
+        The name begins with `cap:`. It is a rule, and is listed and removed as one.
+        """
+        self._desk.run(self.aset_key_cap(name, waiting, overflow=overflow))
+
+    async def aset_key_cap(self, name: str, waiting: int, *, overflow: Overflow = "reject") -> None:
+        """Let at most so many jobs wait with the key `name` and with every `name=value`; see `set_key_cap`."""
+        rule = LimitRule(name, waiting=waiting, overflow=overflow)
+        await self._desk.use(lambda store: store.set_rule(rule))
 
     def set_cap(self, queue: str, most: int, *, overflow: Overflow = "reject", tenant: str | None = None) -> None:
         """Let at most so many jobs wait in a queue; one too many is rejected, or another is dropped for it."""

@@ -1,7 +1,7 @@
 """Schedules at run time: `app.schedules`. Each question has an async form and a synchronous twin."""
 
-from datetime import datetime, timedelta
-from typing import Any, Final, TypeAlias, Unpack, cast
+from datetime import datetime
+from typing import Any, TypeAlias, Unpack, cast
 from uuid import UUID
 
 from tidewheel.errors import Invalid
@@ -11,15 +11,13 @@ from tidewheel.model.schedule import Occurrence, Schedule
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.options import PriorityWish
-from tidewheel.sdk.scheduling import ScheduleOptions, changed, schedule_of
 from tidewheel.sdk.task import Signature, Task
 from tidewheel.store.base import Store
-from tidewheel.store.scheduling import MAX_BACKFILL, Backfill
+from tidewheel.store.scheduling import Backfill
 from tidewheel.tasks.durations import Duration, parse_duration
-from tidewheel.triggers import Trigger
-from tidewheel.triggers.bounds import LATEST, instant
-from tidewheel.triggers.planning import trigger_of
-from tidewheel.triggers.preview import Preview, preview_of
+from tidewheel.tasks.scheduling import ScheduleOptions, changed, schedule_of
+from tidewheel.triggers.backfilling import past_of
+from tidewheel.triggers.preview import MOST_SHOWN, Preview, between_of, coming_of
 
 Call: TypeAlias = Task[Any, Any] | Signature[Any]
 Which: TypeAlias = Schedule | UUID | str
@@ -29,11 +27,6 @@ Which: TypeAlias = Schedule | UUID | str
 ScheduleList: TypeAlias = list[Schedule]
 OccurrenceList: TypeAlias = list[Occurrence]
 PreviewList: TypeAlias = list[Preview]
-
-MOST_SHOWN: Final = 1000
-MOST_RECORDED: Final = 2000
-LONGEST_BACKFILL: Final = timedelta(days=3653)
-"""Ten years."""
 
 
 class Schedules:
@@ -120,17 +113,14 @@ class Schedules:
     async def apreview(self, which: Which, count: int = 10) -> list[Preview]:
         """Return the next occurrences of a schedule, with a note on days on which clocks are set."""
         schedule = await self.aget(which)
-        _check_count("count", count)
-        return _coming(schedule, self._desk.now(), count)
+        return coming_of(schedule, self._desk.now(), count)
 
     async def abetween(
         self, which: Which, since: datetime, until: datetime, *, limit: int = MOST_SHOWN
     ) -> list[Preview]:
         """Return the first occurrences of a schedule by its rule after one instant and not after another."""
         schedule = await self.aget(which)
-        _check_count("limit", limit)
-        trigger = trigger_of(schedule)
-        return preview_of(trigger, trigger.between(since, until, limit=limit, key=schedule.name))
+        return between_of(schedule, since, until, limit)
 
     # Making up for the past
 
@@ -150,7 +140,7 @@ class Schedules:
         """
         schedule = await self.aget(which)
         wish = Backfill(
-            times=_past(trigger_of(schedule), schedule.name, since, until, self._desk.now()),
+            times=past_of(schedule, since, until, self._desk.now()),
             spacing=parse_duration(every, "every"),
             priority=None if priority is None else parse_priority(priority),
             dry_run=dry_run,
@@ -240,32 +230,3 @@ def _job_of(call: Call, schedule: str | None) -> JobSpec:
     if call.connection is not None:
         raise Invalid("connection", "is for single jobs")
     return call.spec(schedule=schedule)
-
-
-def _check_count(field: str, count: int) -> None:
-    if not 1 <= count <= MOST_SHOWN:
-        raise Invalid(field, f"must be between 1 and {MOST_SHOWN}, not {count}")
-
-
-def _coming(schedule: Schedule, now: datetime, count: int) -> list[Preview]:
-    trigger = trigger_of(schedule)
-    fired = schedule.fired
-    if schedule.next_fire_at is not None and fired:
-        # Some of those that were recorded are still to come.
-        recorded = trigger.between(now, schedule.next_fire_at, limit=MOST_RECORDED, key=schedule.name)
-        fired -= min(fired, sum(now < each.fire_at < schedule.next_fire_at for each in recorded))
-    return preview_of(trigger, trigger.between(now, LATEST, limit=count, key=schedule.name, fired=fired))
-
-
-def _past(trigger: Trigger, name: str, since: datetime, until: datetime, now: datetime) -> list[datetime]:
-    first, last = instant("since", since), min(instant("until", until), now)
-    if last <= first:
-        raise Invalid("until", "must be after since, and since before now")
-    if last - first > LONGEST_BACKFILL:
-        raise Invalid("since", "a backfill reaches over ten years at the most")
-    found = trigger.between(first, last, limit=MAX_BACKFILL + 1, key=name)
-    if len(found) > MAX_BACKFILL:
-        reached = found[MAX_BACKFILL - 1].nominal.isoformat()
-        why = f"there are more than {MAX_BACKFILL} occurrences, which is the most at once; go until {reached} first"
-        raise Invalid("until", why)
-    return [each.fire_at for each in found if each.fire_at <= now]

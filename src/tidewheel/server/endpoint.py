@@ -42,6 +42,7 @@ class RequestHeader(enum.Enum):
 
     IDEMPOTENCY_KEY = ("Idempotency-Key", "The same key with the same body makes one job, however often it is sent.")
     PREFER = ("Prefer", "`wait=10` waits up to so many seconds for what was asked for, 60 at most.")
+    IF_MATCH = ("If-Match", "The `ETag` of what was seen last, or `*`: it is only done if that is still so.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
     TENANT = (
         "Tide-Tenant",
@@ -61,6 +62,8 @@ class Call(Generic[B_co, Q_co]):
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
+    recheck: Callable[[], Awaitable[None]]
+    """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
     gone: "asyncio.Future[None] | None" = None
     """Done once the client is gone; there while someone wants to wait."""
 
@@ -100,6 +103,8 @@ class Endpoint:
     group: str
     action: Action | None
     """What its actor must be allowed to do; None for what is open to all, without a key."""
+    everywhere: bool = False
+    """Whether it is for actors of all tenants alone, for what it changes concerns them all."""
     handler: Handler
     query: Any = NoQuery
     body: Any = None

@@ -12,7 +12,7 @@ from tidewheel.model.gate import Gate
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.resources import Needs
-from tidewheel.model.retry import Backoff, Jitter
+from tidewheel.model.retry import Backoff, Jitter, RetryPolicy
 from tidewheel.model.states import State
 from tidewheel.model.statuses import ExecutionStatus, Shown, TaskStatus, execution_status, shown_as, task_status
 from tidewheel.server.job_request import Instant, PriorityName
@@ -87,7 +87,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Its last executor."""
     finished_at: Instant | None
     erased_at: Instant | None
-    """When all that it was about was removed on request."""
+    """Since when what it was about is forgotten."""
     result: Any = UNSET
     """What it returned, if that is small enough; lists leave it out."""
     result_location: str | None
@@ -112,7 +112,6 @@ class AttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 def job_document(job: Job, now: datetime, *, full: bool = True) -> JobDocument:
     """Return the document of a job; lists do without what may be large."""
-    retry = job.retry
     return JobDocument(
         id=job.id,
         kind=job.kind,
@@ -122,15 +121,9 @@ def job_document(job: Job, now: datetime, *, full: bool = True) -> JobDocument:
         tenant=job.tenant,
         args=job.args if full else UNSET,
         labels=job.labels,
-        priority=_PRIORITIES[job.priority],
+        priority=PRIORITIES[job.priority],
         needs=job.needs,
-        retry=RetryDocument(
-            max_attempts=retry.max_attempts,
-            backoff=retry.backoff,
-            delay=retry.delay.total_seconds(),
-            cap=retry.cap.total_seconds(),
-            jitter=retry.jitter,
-        ),
+        retry=retry_document(job.retry),
         timeout=job.timeout.total_seconds(),
         limit_keys=list(job.limit_keys),
         unique_key=job.unique_key,
@@ -142,6 +135,17 @@ def job_document(job: Job, now: datetime, *, full: bool = True) -> JobDocument:
         on_parent_failure=job.on_parent_failure,
         **_standing(job, now),
         **_history(job, full=full),
+    )
+
+
+def retry_document(retry: RetryPolicy) -> RetryDocument:
+    """Return the document of a retry policy."""
+    return RetryDocument(
+        max_attempts=retry.max_attempts,
+        backoff=retry.backoff,
+        delay=retry.delay.total_seconds(),
+        cap=retry.cap.total_seconds(),
+        jitter=retry.jitter,
     )
 
 
@@ -197,4 +201,4 @@ def attempt_document(attempt: Attempt) -> AttemptDocument:
     )
 
 
-_PRIORITIES: tuple[PriorityName, ...] = ("high", "medium", "low")
+PRIORITIES: tuple[PriorityName, ...] = ("high", "medium", "low")

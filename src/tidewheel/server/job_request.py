@@ -129,6 +129,19 @@ def duration_of(value: str | float, field: str) -> timedelta:
     return parse_duration(value, field)
 
 
+def retry_of(request: RetryRequest) -> RetryPolicy:
+    """Return the policy that a request stands for."""
+    if request == _DEFAULT:
+        return _RETRY
+    return RetryPolicy(
+        max_attempts=request.max_attempts,
+        backoff=request.backoff,
+        delay=duration_of(request.delay, "retry.delay"),
+        cap=duration_of(request.cap, "retry.cap"),
+        jitter=request.jitter,
+    )
+
+
 def _options(request: JobRequest) -> Options:
     retry = request.retry
     if retry == _DEFAULT and request.timeout == _TIMEOUT and request.name is request.description is None:
@@ -136,15 +149,7 @@ def _options(request: JobRequest) -> Options:
     return Options(
         name=request.name,
         description=request.description,
-        retry=_RETRY
-        if retry == _DEFAULT
-        else RetryPolicy(
-            max_attempts=retry.max_attempts,
-            backoff=retry.backoff,
-            delay=duration_of(retry.delay, "retry.delay"),
-            cap=duration_of(retry.cap, "retry.cap"),
-            jitter=retry.jitter,
-        ),
+        retry=retry_of(retry),
         timeout=duration_of(request.timeout, "timeout"),
     )
 

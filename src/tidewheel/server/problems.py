@@ -15,10 +15,12 @@ from tidewheel.errors import (
     Invalid,
     KeyReused,
     LeaseLost,
+    NameTaken,
     NotFinished,
     NotFound,
     OutcomeUnknown,
     QueueFull,
+    StaleVersion,
     StoreFull,
     TideError,
     TooMany,
@@ -54,14 +56,17 @@ CODES: Final[Mapping[str, Kind]] = MappingProxyType(
         "already-active": Kind(409, "A job with this unique key is active", "Wait for it, or use `unique: keep`."),
         "queue-full": Kind(409, "The queue has no room", "Wait until its jobs have run, or raise its cap."),
         "id-taken": Kind(409, "There is a job with this id", "Let the server choose the id."),
+        "name-taken": Kind(409, "There is a schedule of that name", "Choose another name, or change that one."),
         "not-finished": Kind(409, "The job has not ended", "Ask again later, or with `Prefer: wait=10`."),
         "no-result": Kind(409, "The job ended without a result", "Its `error` says why."),
         "lease-lost": Kind(409, "The worker holds no lease any more", "End its runs, and register anew."),
         "gone": Kind(410, "The result was removed", "It was kept as long as was configured."),
+        "precondition-failed": Kind(412, "It was changed meanwhile", "Read it again; `ETag` names its version."),
         "too-large": Kind(413, "The body is too large", "Send less, or several requests."),
         "unsupported-media-type": Kind(415, "Not the right content type", "The docs of the endpoint name it."),
         "invalid": Kind(422, "A value is wrong", "`errors` points to each one."),
         "key-reused": Kind(422, "The idempotency key belongs to another request", "Use a new key."),
+        "precondition-required": Kind(428, "Which version?", "Send the ETag of what you saw as `If-Match`."),
         "too-many": Kind(429, "Too often, or too much", "Try again after `Retry-After` seconds."),
         "internal": Kind(500, "An error of this server", "Tell its operator the `request_id`."),
         "unavailable": Kind(503, "Not now", "Try again after `Retry-After` seconds."),
@@ -85,14 +90,17 @@ Code = Literal[
     "already-active",
     "queue-full",
     "id-taken",
+    "name-taken",
     "not-finished",
     "no-result",
     "lease-lost",
     "gone",
+    "precondition-failed",
     "too-large",
     "unsupported-media-type",
     "invalid",
     "key-reused",
+    "precondition-required",
     "too-many",
     "internal",
     "unavailable",
@@ -160,6 +168,8 @@ _BY_ERROR: Final[tuple[tuple[type[TideError], Code], ...]] = (
     (AlreadyActive, "already-active"),
     (QueueFull, "queue-full"),
     (IdTaken, "id-taken"),
+    (NameTaken, "name-taken"),
+    (StaleVersion, "precondition-failed"),
     (NotFinished, "not-finished"),
     (Conflict, "conflict"),
     (LeaseLost, "lease-lost"),
@@ -196,6 +206,8 @@ def _advice_of(error: TideError, code: Code) -> list[tuple[str, str]]:
     """Return the headers that tell a client what to do next."""
     if isinstance(error, Unauthenticated):
         return [("www-authenticate", 'Bearer realm="tidewheel"')]
+    if isinstance(error, StaleVersion):
+        return [("etag", f'"{error.current}"')]
     if isinstance(error, TooMany):
         return [("retry-after", str(error.retry_after))]
     return [("retry-after", str(RETRY_AFTER))] if CODES[code].status == 503 else []  # noqa: PLR2004 - a status

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import socket
+import ssl
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from granian.constants import HTTPModes, Interfaces
@@ -11,7 +13,6 @@ from granian.server.embed import Server
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
-from tidewheel.server.access import is_loopback
 from tidewheel.server.app import App
 from tidewheel.server.service import Service
 
@@ -31,7 +32,34 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+        return self.url_by("http")
+
+    def url_by(self, scheme: str) -> str:
+        """Return where the server answers, by http or https."""
+        return f"{scheme}://[{self.host}]:{self.port}" if ":" in self.host else f"{scheme}://{self.host}:{self.port}"
+
+
+class Certificate(NamedTuple):
+    """The files of a certificate with its chain and of its key, as PEM."""
+
+    chain: Path
+    key: Path
+
+    def check(self) -> None:
+        """Refuse files that cannot be read or do not belong together."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.chain, self.key, password=lambda: b"")
+        except (OSError, ValueError) as error:
+            raise Invalid("tls-cert", f"{self.chain} and {self.key} are no certificate and its key: {error}") from None
+
+
+def resolve(host: str) -> str:
+    """Return the address that a name stands for on this machine."""
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError) as error:
+        raise Invalid("host", f"{host!r} is no address of this machine: {error}") from None
 
 
 class Reservation:
@@ -42,12 +70,7 @@ class Reservation:
     """
 
     def __init__(self, wanted: Address) -> None:
-        try:
-            found = socket.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)[0]
-        except (OSError, UnicodeError) as error:
-            raise Invalid("host", f"{wanted.host!r} is no address of this machine: {error}") from None
-        if not is_loopback(str(found[4][0])):
-            raise Invalid("host", f"{wanted.host} can be reached from elsewhere, and there are no keys yet to ask for")
+        found = socket.getaddrinfo(resolve(wanted.host), wanted.port, type=socket.SOCK_STREAM)[0]
         _bind(found, wanted, shared=False).close()
         self._kept = _bind(found, wanted, shared=True)
         self.address = Address(*self._kept.getsockname()[:2])
@@ -60,7 +83,9 @@ class Reservation:
 class Serving:
     """A server in this process."""
 
-    def __init__(self, app: App, service: Service, address: Address, clock: Clock) -> None:
+    def __init__(
+        self, app: App, service: Service, address: Address, clock: Clock, certificate: Certificate | None = None
+    ) -> None:
         self._app = app
         self._service = service
         self._address = address
@@ -75,6 +100,8 @@ class Serving:
             backlog=BACKLOG,
             http1_settings=HTTP1Settings(header_read_timeout=int(HEADERS_WITHIN * 1000)),
             log_enabled=False,
+            ssl_cert=None if certificate is None else certificate.chain,
+            ssl_key=None if certificate is None else certificate.key,
         )
         self._running: asyncio.Task[None] | None = None
 

@@ -1,6 +1,7 @@
 """What claimers know of lanes, and which of them a worker may run."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -39,10 +40,22 @@ def gating_of(flag: str, gates: Iterable[Gate], *, kind: str, queue: str, tenant
     return True, tuple(gate.id for gate in behind if gate.mode is GateMode.SLOW)
 
 
-def rivals(lanes: Iterable[tuple[int, str, str]], queue: str, workers: Sequence[Worker]) -> list[int]:
-    """Return those of a queue's lanes, as (id, kind, needs), that some of these workers could run, too."""
+class Rival(NamedTuple):
+    """A lane of the queue that a job waits in."""
+
+    id: int
+    kind: str
+    needs: str
+    tenant: str
+    retried: bool
+
+
+def rivals(lanes: Iterable[Sequence[Any]], queue: str, workers: Sequence[Worker]) -> list[Rival]:
+    """Return those of a queue's lanes that some of these workers could run, too."""
     return [
-        number for number, kind, needs in lanes if able(workers, queue=queue, kind=kind, needs=parse_needs_text(needs))
+        lane
+        for lane in (Rival(*row) for row in lanes)
+        if able(workers, queue=queue, kind=lane.kind, needs=parse_needs_text(lane.needs))
     ]
 
 

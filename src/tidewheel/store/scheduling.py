@@ -14,13 +14,12 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_duration, check_instant
 from tidewheel.model.priority import Priority
 from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec
+from tidewheel.triggers.backfilling import MAX_BACKFILL
 from tidewheel.triggers.planning import Plan
 
 SHARDS: Final = 8
 """Into how many parts the schedules are split, so that several nodes can look after them."""
 MAX_PAGE: Final = 1000
-MAX_BACKFILL: Final = 10_000
-"""How many occurrences one backfill makes."""
 _LONGEST_BACKFILL: Final = timedelta(days=30)
 """Over how long a backfill may be spread: its jobs wait in the store all the while."""
 

@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.cap import CAP_MARK, Overflow
 from tidewheel.model.checks import MAX_NAME, check_name, is_key
-from tidewheel.model.limit import VALUE_MARK, LimitRule, check_bounds
+from tidewheel.model.limit import VALUE_MARK, LimitRule, check_bounds, check_rule
 from tidewheel.model.rate import Pace, parse_pace
 
 PLAIN_FIELDS: Final = ("kind", "queue", "tenant", "schedule")
@@ -48,6 +49,19 @@ class Rate(msgspec.Struct, frozen=True):
     burst: int | None = None
     key: str | None = None
     name: str | None = None
+
+
+class Cap(msgspec.Struct, frozen=True):
+    """How many jobs may wait: `Cap(100, key="{args.account}", overflow="drop_oldest")`.
+
+    `overflow` says what happens to one too many: `reject`, `drop_oldest` or `replace`. Key and name as with
+    `Concurrency`; the names of caps are apart from those of other limits.
+    """
+
+    most: int
+    key: str | None = None
+    name: str | None = None
+    overflow: Overflow = "reject"
 
 
 class Field(NamedTuple):
@@ -85,7 +99,7 @@ class TaskLimit(NamedTuple):
 
 
 def task_limits(
-    kind: str, concurrency: object, rate: object, parameters: Collection[str] | None
+    kind: str, concurrency: object, rate: object, parameters: Collection[str] | None, cap: object = None
 ) -> tuple[TaskLimit, ...]:
     """Return the limits that a task declares, or say what is wrong with them.
 
@@ -100,7 +114,17 @@ def task_limits(
         given = rate if isinstance(rate, Rate) else Rate(_pace(rate))
         rule = LimitRule(_name("rate", given.name or f"rate:{kind}"), rate=parse_pace(given.pace, given.burst))
         limits.append(TaskLimit(rule, _template("rate", given.key, parameters)))
-    return _merged(limits)
+    return (*_merged(limits), *([] if cap is None else [_task_cap(kind, cap, parameters)]))
+
+
+def _task_cap(kind: str, cap: object, parameters: Collection[str] | None) -> TaskLimit:
+    wish = cap if isinstance(cap, Cap) else Cap(cap)  # type: ignore[arg-type]  # what it is, is checked below
+    name = _name("cap", f"{CAP_MARK}{wish.name or kind}")
+    try:
+        rule = check_rule(LimitRule(name, waiting=wish.most, overflow=wish.overflow))
+    except Invalid as error:
+        raise Invalid("cap", f"{error.field} {error.why}") from None
+    return TaskLimit(rule, _template("cap", wish.key, parameters))
 
 
 def check_alike(limits: Iterable[TaskLimit], others: Iterable[TaskLimit]) -> None:
@@ -109,7 +133,7 @@ def check_alike(limits: Iterable[TaskLimit], others: Iterable[TaskLimit]) -> Non
     for limit in limits:
         other = known.get(limit.rule.name, limit.rule)
         if other != limit.rule:
-            field = "concurrency" if limit.rule.rate is None else "rate"
+            field = "cap" if limit.rule.waiting else "concurrency" if limit.rule.rate is None else "rate"
             raise Invalid(field, f"another task declares the limit {limit.rule.name!r} differently")
 
 

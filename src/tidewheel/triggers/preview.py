@@ -7,7 +7,11 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from tidewheel.errors import Invalid
 from tidewheel.model.checks import duration_text
+from tidewheel.model.schedule import Schedule
+from tidewheel.triggers.bounds import LATEST
+from tidewheel.triggers.planning import trigger_of
 from tidewheel.triggers.rules import Cron
 from tidewheel.triggers.trigger import Occurrence, Trigger
 from tidewheel.triggers.zones import SECOND, OffsetChange, first_change, wall_at, zone_named
@@ -15,6 +19,8 @@ from tidewheel.triggers.zones import SECOND, OffsetChange, first_change, wall_at
 Change = Literal["gap", "fold"]
 """A gap is wall time that is skipped, a fold is wall time that comes twice."""
 
+MOST_SHOWN: Final = 1000
+_MOST_RECORDED: Final = 2000
 _DAY: Final = timedelta(days=1)
 
 
@@ -31,10 +37,33 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What that means for it, in words."""
 
 
+def coming_of(schedule: Schedule, now: datetime, count: int) -> list[Preview]:
+    """Return the next occurrences of a schedule."""
+    _check_count("count", count)
+    trigger, fired = trigger_of(schedule), schedule.fired
+    if schedule.next_fire_at is not None and fired:
+        # Some of those that were recorded are still to come.
+        recorded = trigger.between(now, schedule.next_fire_at, limit=_MOST_RECORDED, key=schedule.name)
+        fired -= min(fired, sum(now < each.fire_at < schedule.next_fire_at for each in recorded))
+    return preview_of(trigger, trigger.between(now, LATEST, limit=count, key=schedule.name, fired=fired))
+
+
+def between_of(schedule: Schedule, since: datetime, until: datetime, limit: int) -> list[Preview]:
+    """Return the first occurrences of a schedule by its rule after one instant and not after another."""
+    _check_count("limit", limit)
+    trigger = trigger_of(schedule)
+    return preview_of(trigger, trigger.between(since, until, limit=limit, key=schedule.name))
+
+
 def preview_of(trigger: Trigger, occurrences: Iterable[Occurrence]) -> list[Preview]:
     """Tell people of occurrences of a trigger."""
     zone = zone_named(trigger.rule.zone) if isinstance(trigger.rule, Cron) else zone_named("UTC")
     return [_preview(zone, occurrence) for occurrence in occurrences]
+
+
+def _check_count(field: str, count: int) -> None:
+    if not 1 <= count <= MOST_SHOWN:
+        raise Invalid(field, f"must be between 1 and {MOST_SHOWN}, not {count}")
 
 
 def _preview(zone: ZoneInfo, occurrence: Occurrence) -> Preview:

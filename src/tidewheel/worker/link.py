@@ -16,6 +16,21 @@ from tidewheel.tasks.registry import CatalogueEntry
 MAX_MESSAGE: Final = 16 * 1024 * 1024
 
 
+class ServerSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server is told besides: where it listens, and whom it lets in."""
+
+    host: str
+    port: int
+    auth: str = "auto"
+    """Whether keys are asked for: auto, required or off."""
+    rate: float | None = None
+    """Requests a second for each key that has no rate of its own; None for any number."""
+    burst: int | None = None
+    tls_cert: str | None = None
+    """The file of its certificate; None for plain HTTP."""
+    tls_key: str | None = None
+
+
 class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     """The first word to a child: what it is and where it works. It holds secrets, so it is not on the command line."""
 
@@ -37,8 +52,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     upkeep: Upkeep
     secrets: str | None = None
     """The folder of secrets."""
-    listen: tuple[str, int] | None = None
-    """The host and the port of a server."""
+    serve: ServerSetup | None = None
+    """For servers."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

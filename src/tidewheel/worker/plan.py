@@ -13,7 +13,7 @@ from tidewheel.model.retention import Upkeep
 from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl, check_worker
 from tidewheel.tasks.definition import COMMAND, HTTP
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.worker.link import Setup
+from tidewheel.worker.link import ServerSetup, Setup
 from tidewheel.worker.members import MemberSpec
 
 MOST_CHILDREN: Final = 256
@@ -53,8 +53,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How long a job is too large for what is free before that is kept for it."""
     servers: int = 0
     """How many processes answer HTTP requests."""
-    listen: tuple[str, int] | None = None
-    """Where they do."""
+    serve: ServerSetup | None = None
+    """Where they do, and to whom."""
 
 
 class Modules(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         reserve_after=plan.reserve_after,
         secrets=plan.secrets,
         upkeep=plan.upkeep,
-        listen=plan.listen,
+        serve=plan.serve,
     )
 
 

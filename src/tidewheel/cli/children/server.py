@@ -4,9 +4,11 @@ from contextlib import AsyncExitStack
 
 import typer
 
+from tidewheel.cli.serving import certificate_of, rate_of
 from tidewheel.clock import SystemClock
+from tidewheel.errors import Invalid
 from tidewheel.server import Address, Service, Serving, build_app
-from tidewheel.server.access import Door, Keyless
+from tidewheel.server.access import Auth, Door, check_exposure
 from tidewheel.wiring import open_all
 from tidewheel.worker.child import Greeting, run_child
 from tidewheel.worker.link import Drain, Ready
@@ -14,18 +16,22 @@ from tidewheel.worker.link import Drain, Ready
 
 async def _serve(greeting: Greeting) -> None:
     setup, clock, seconds = greeting.setup, SystemClock(), 0.0
-    address = Address(*setup.listen) if setup.listen is not None else Address()
+    if (serve := setup.serve) is None:
+        raise Invalid("serve", "a server must be told where to listen")
+    address, certificate = Address(serve.host, serve.port), certificate_of(serve)
     store, blobs = await open_all(setup)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
-        service = Service(store, blobs, clock)
-        door = Door(store, clock, keyless=Keyless.UNTIL_A_KEY)
+        door = Door(store, clock, keyless=check_exposure(serve.host, Auth(serve.auth)), rate=rate_of(serve))
         stack.push_async_callback(door.close)
-        serving = Serving(build_app(service, door), service, address, clock)
+        service = Service(store, blobs, clock)
+        stack.push_async_callback(service.close)
+        serving = Serving(build_app(service, door), service, address, clock, certificate)
         await serving.start()
         greeting.link.send(Ready())
         if setup.name.endswith("/server-0"):
-            typer.echo(f"Tidewheel answers at {address.url} (docs: {address.url}/docs)")
+            url = address.url_by("http" if certificate is None else "https")
+            typer.echo(f"Tidewheel answers at {url} (docs: {url}/docs)")
         async for word in greeting.words:
             if isinstance(word, Drain):
                 seconds = word.seconds

@@ -10,10 +10,12 @@ from msgspec import Meta
 
 from tidewheel.model.dependency import Relative
 from tidewheel.model.states import State
+from tidewheel.model.why import Reason, why
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, JobQuery, filter_of, scope_of
 from tidewheel.server.job_document import AttemptDocument, JobDocument, attempt_document, job_document
+from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.reading import parameter
 from tidewheel.server.service import Service
@@ -61,6 +63,15 @@ class RelativePage(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
+class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """All that keeps a job from running now, or that it runs or has ended."""
+
+    as_of: Instant
+    state: State
+    reasons: list[Reason]
+    """At least one; `type` says which, `sentence` says it in words."""
+
+
 async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return a job."""
     job = await service.store.get(id_in(call), tenant=call.scope)
@@ -76,6 +87,12 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
     now = service.clock.now()
     documents = [job_document(job, now, full=query.full) for job in page.jobs]
     return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next), next_after=page.next))
+
+
+async def explain(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return why a job does not run."""
+    facts = await service.store.explain(id_in(call), tenant=call.tenant)
+    return Answer(WhyDocument(as_of=facts.now, state=facts.job.state, reasons=why(facts)))
 
 
 async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:

@@ -1,14 +1,18 @@
 """Submitting: one job, or many at once."""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.job import Submitted
+from tidewheel.errors import Invalid, OutcomeUnknown, TideError
+from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
 from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
 from tidewheel.server.job_request import JobRequest, spec_of, specs_of
 from tidewheel.server.problems import Refused
@@ -18,6 +22,8 @@ from tidewheel.server.service import Service
 MOST_IN_BATCH: Final = 10_000
 OK: Final = 200
 ACCEPTED: Final = 202
+_POSITION: Final = re.compile(r"specs\[([0-9]+)\]")
+_encode = msgspec.json.Encoder().encode
 
 
 class AcceptedJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -44,7 +50,7 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
     _check_tenants(call, [call.body])
     spec = spec_of(call.body, call.tenant, read_key(call.headers))
-    submitted = await service.intake.submit(spec)
+    [submitted] = await _take_in(service, call, [spec], _one_by(service.intake))
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
@@ -62,7 +68,7 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
         raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
     _check_tenants(call, call.body)
     specs = specs_of(call.body, call.tenant, read_key(call.headers))
-    answers = await service.store.submit(specs)
+    answers = await _take_in(service, call, specs, service.store.submit)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)
     return Answer(batch, ACCEPTED if created else OK)
@@ -73,6 +79,55 @@ def _check_tenants(call: Call[Any, NoQuery], requests: Sequence[JobRequest]) -> 
     for request in requests:
         if request.tenant is not None:
             call.actor.scope(request.tenant)
+
+
+async def _take_in(
+    service: Service,
+    call: Call[Any, Any],
+    specs: Sequence[JobSpec],
+    store: Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]],
+) -> list[Submitted]:
+    """Store jobs within the bounds of their tenants, and have it written down."""
+    owners = Counter(spec.tenant for spec in specs)
+    await _check_quotas(service, specs, list(owners))
+    try:
+        answers = await store(specs)
+    except OutcomeUnknown:
+        raise
+    except TideError:
+        for tenant, jobs in owners.items():
+            service.quotas.give_back(tenant, jobs)
+        raise
+    for tenant, jobs in owners.items():
+        pairs = zip(specs, answers, strict=True)
+        made = [answer.job_id for spec, answer in pairs if answer.created and spec.tenant == tenant]
+        service.quotas.give_back(tenant, jobs - len(made))
+        service.audit.note_submit(call.actor, made, tenant=tenant)
+    return answers
+
+
+async def _check_quotas(service: Service, specs: Sequence[JobSpec], tenants: Sequence[str]) -> None:
+    """Let all in, or none."""
+    passed: list[tuple[str, int]] = []
+    for tenant in tenants:
+        own = [position for position, spec in enumerate(specs) if spec.tenant == tenant]
+        try:
+            await service.quotas.check(tenant, [len(_encode(specs[position].args)) for position in own])
+        except TideError as error:
+            for earlier, jobs in passed:
+                service.quotas.give_back(earlier, jobs)
+            if len(tenants) > 1 and isinstance(error, Invalid):
+                found = _POSITION.match(error.field)
+                raise Invalid(f"specs[{own[int(found[1]) if found else 0]}].args", error.why) from None
+            raise
+        passed.append((tenant, len(own)))
+
+
+def _one_by(intake: Intake) -> Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]]:
+    async def store(specs: Sequence[JobSpec]) -> list[Submitted]:
+        return [await intake.submit(specs[0])]
+
+    return store
 
 
 def _accepted(submitted: Submitted) -> AcceptedJob:

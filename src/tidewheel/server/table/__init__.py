@@ -3,9 +3,12 @@
 from typing import Final
 
 from tidewheel.server.endpoint import Endpoint
+from tidewheel.server.table.access import ACCESS
+from tidewheel.server.table.dead_letters import DEAD_LETTERS
 from tidewheel.server.table.fleet import FLEET
 from tidewheel.server.table.flow import FLOW
 from tidewheel.server.table.looking import LOOKING
+from tidewheel.server.table.schedules import SCHEDULES
 from tidewheel.server.table.steering import STEERING
 from tidewheel.server.table.submitting import SUBMITTING
 from tidewheel.server.table.system import SYSTEM
@@ -15,8 +18,11 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *SUBMITTING,
     *LOOKING,
     *STEERING,
+    *SCHEDULES,
+    *DEAD_LETTERS,
     *FLOW,
     *FLEET,
+    *ACCESS,
     *WORKER_PROTOCOL,
     *SYSTEM,
 )

@@ -34,6 +34,7 @@ LOOKING: Final = (
         errors=("bad-cursor",),
     ),
     _look("/v1/jobs/{id}", "get_job", "Look at a job", looking.get, JobDocument),
+    _look("/v1/jobs/{id}/why", "explain_job", "Ask why a job does not run", looking.explain, looking.WhyDocument),
     _look(
         "/v1/jobs/{id}/result",
         "get_result",

@@ -1,14 +1,15 @@
-"""Caps: what a submit may bring into a queue, decided after it was written and before anyone sees it.
+"""Caps: what a submit may bring into a queue or with a key, decided after it was written and before anyone sees it.
 
-Who brings jobs into a queue with a cap does so under the lock of the cap, one after the other.
+Who brings jobs under a cap does so under its lock, one after the other: that of the row for a queue, and one by the
+name for a key.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from tidewheel.errors import NotFound, QueueFull, Unavailable
-from tidewheel.model.cap import QueueCap, bound_of, check_cap, reason_of, victims
+from tidewheel.errors import NotFound, Unavailable
+from tidewheel.model.cap import AnyCap, KeyCap, QueueCap, bound_of, check_cap, full, reason_of, victims
 from tidewheel.model.checks import check_name
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.store.postgres.connection import SQL, Connection
@@ -46,31 +47,64 @@ class Capping(Part):
         return [QueueCap(*row) for row in rows]
 
 
-async def lock_caps(connection: Connection, lanes: Sequence[int]) -> list[tuple[QueueCap, int]]:
-    """Lock the caps that hold for some lanes, and return each with the number of its tenant."""
+class LockedCap(NamedTuple):
+    """A cap under whose lock this is, with the number of its tenant."""
+
+    cap: AnyCap
+    tenant: int
+
+    async def waiting(self, connection: Connection, bound: int) -> int:
+        """Count who waits under it, up to a bound."""
+        query, name = (
+            ("count_waiting", self.cap.queue) if isinstance(self.cap, QueueCap) else ("count_capped", self.cap.key)
+        )
+        number: int = await connection.fetchval(SQL[query], self.tenant, name, bound)
+        return number
+
+    async def line(self, connection: Connection, number: int) -> list[UUID]:
+        """Return the first in line, or the last if these make way."""
+        last = self.cap.overflow == "replace"
+        if isinstance(self.cap, QueueCap):
+            query, name = "last_in_line" if last else "first_in_line", self.cap.queue
+        else:
+            query, name = "last_capped" if last else "first_capped", self.cap.key
+        return [row[0] for row in await connection.fetch(SQL[query], self.tenant, name, number)]
+
+
+async def lock_caps(connection: Connection, lanes: Sequence[int]) -> list[LockedCap]:
+    """Lock the caps of the queues of some lanes."""
     rows: list[Any] = await connection.fetch(SQL["lock_caps"], sorted(set(lanes)))
-    return [(QueueCap(*row[:4]), row[4]) for row in rows]
+    return [LockedCap(QueueCap(*row[:4]), row[4]) for row in rows]
 
 
-async def check_room(connection: Connection, cap: QueueCap, tenant: int, new: int) -> None:
-    """Refuse new jobs under a locked cap that rejects what is too much, before anything of them is written."""
-    if cap.overflow == "reject" and new:
-        bound = bound_of(cap, new)
-        if await connection.fetchval(SQL["count_waiting"], tenant, cap.queue, bound) + new > cap.most:
-            raise QueueFull(cap.queue, cap.most)
+async def lock_key_caps(connection: Connection, slots: Collection[tuple[int, str]]) -> list[LockedCap]:
+    """Lock the caps of some keys, each with the number of its tenant; after those of queues."""
+    if not slots:
+        return []
+    rows: list[Any] = await connection.fetch(SQL["cap_rules_of"], *_names(slots))
+    caps = [LockedCap(KeyCap(*row[:4]), row[4]) for row in rows]
+    if caps:
+        await connection.execute(SQL["lock_cap_keys"], *_names([(row[4], row[1]) for row in rows]))
+    return caps
 
 
-async def enforce(connection: Connection, cap: QueueCap, tenant: int, new: Sequence[UUID]) -> None:
-    """See that no more wait under a locked cap than it allows, after some were added: others are dropped for them."""
+async def check_room(connection: Connection, locked: LockedCap, new: int) -> None:
+    """Refuse new jobs under a cap that rejects what is too much, before anything of them is written."""
+    cap = locked.cap
+    if cap.overflow == "reject" and new and await locked.waiting(connection, bound_of(cap, new)) + new > cap.most:
+        raise full(cap)
+
+
+async def enforce(connection: Connection, locked: LockedCap, new: Sequence[UUID]) -> None:
+    """See that no more wait under a cap than it allows, after some were added: others are dropped for them."""
+    cap = locked.cap
     if cap.overflow == "reject" or not new:
         return
     for _ in range(_ROUNDS):
-        waiting = await connection.fetchval(SQL["count_waiting"], tenant, cap.queue, bound_of(cap, len(new)))
-        excess = waiting - cap.most
+        excess = await locked.waiting(connection, bound_of(cap, len(new))) - cap.most
         if excess <= 0:
             return
-        query = SQL["last_in_line" if cap.overflow == "replace" else "first_in_line"]
-        line = [row[0] for row in await connection.fetch(query, tenant, cap.queue, excess + len(new))]
+        line = await locked.line(connection, excess + len(new))
         chosen = victims(cap, line, [job_id for job_id in new if job_id in line], excess)
         # Whoever is being started meanwhile waits no more, and is counted no more in the next round.
         held = await connection.fetch(SQL["lock_waiting"], sorted(chosen))
@@ -78,4 +112,9 @@ async def enforce(connection: Connection, cap: QueueCap, tenant: int, new: Seque
         await finish(connection, WAITING, [Ending.waiting(row[0], Cause.DROPPED, reason) for row in held])
         if len(held) == len(chosen):
             return
-    raise Unavailable(f"what waits in queue {cap.queue} changed all the time")
+    what = f"in queue {cap.queue}" if isinstance(cap, QueueCap) else f"with key {cap.key}"
+    raise Unavailable(f"what waits {what} changed all the time")
+
+
+def _names(slots: Collection[tuple[int, str]]) -> tuple[list[int], list[str]]:
+    return [tenant for tenant, _ in slots], [key for _, key in slots]

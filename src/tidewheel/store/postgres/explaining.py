@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from tidewheel.errors import NotFound
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Job
+from tidewheel.model.priority import Priority
 from tidewheel.model.states import WAITING, State
-from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, able, use_of
+from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, Place, able, use_of
 from tidewheel.model.worker import Worker
 from tidewheel.store.lanes import rivals
 from tidewheel.store.postgres.connection import SQL, Connection
@@ -43,15 +44,14 @@ async def _facts(connection: Connection, job: Job) -> Facts:
     if job.state not in WAITING:
         return Facts(now=now, job=job)
     living = [worker_of(row) for row in await connection.fetch(SQL["living_workers"])]
-    ahead, rate = await _place(connection, job, living, now)
+    place = await _place(connection, job, living, now)
     return Facts(
         now=now,
         job=job,
         limits=await _full_limits(connection, job),
         parents=await _open_parents(connection, job),
         workers=tuple(living),
-        ahead=ahead,
-        finished_per_second=rate,
+        place=place,
     )
 
 
@@ -76,17 +76,26 @@ async def _open_parents(connection: Connection, job: Job) -> tuple[Relative, ...
     return tuple(await relatives_named(connection, ids))
 
 
-async def _place(connection: Connection, job: Job, living: list[Worker], now: datetime) -> tuple[int, float | None]:
-    """Return how many go before a job, and how fast they go."""
+async def _place(connection: Connection, job: Job, living: list[Worker], now: datetime) -> Place:
     here = (int(job.priority), job.run_at, job.id)
     if job.state is State.LIMITED:
-        return await connection.fetchval(SQL["waiters_ahead"], job.tenant, job.waits_for, *here, COUNTED), None
+        return Place(await connection.fetchval(SQL["waiters_ahead"], job.tenant, job.waits_for, *here, COUNTED))
     if job.state is not State.QUEUED or job.run_at > now:
-        return 0, None
-    found = [tuple(row) for row in await connection.fetch(SQL["lanes_beside"], job.tenant, job.queue)]
+        return Place()
+    found = [tuple(row) for row in await connection.fetch(SQL["lanes_beside"], job.queue)]
     lanes = rivals(found, job.queue, able(living, queue=job.queue, kind=job.kind, needs=job.needs))
+    own = [lane.id for lane in lanes if lane.tenant == job.tenant]
     levels = [*((level, now, _LAST) for level in range(job.priority)), here]
+    place = Place(await _count(connection, own, levels), await connection.fetchval(SQL["finish_rate"], own, FRESH))
+    if not await connection.fetchval(SQL["is_retry"], job.id):
+        return place
+    all_due = [(int(level), now, _LAST) for level in Priority]
+    first_attempts = await _count(connection, [lane.id for lane in lanes if not lane.retried], all_due)
+    retries = [lane.id for lane in lanes if lane.retried and lane.tenant == job.tenant]
+    return place._replace(first_attempts=first_attempts, retries_ahead=await _count(connection, retries, levels))
+
+
+async def _count(connection: Connection, lanes: list[int], levels: list[tuple[int, datetime, UUID]]) -> int:
     columns = [list(column) for column in zip(*levels, strict=True)]
-    ahead = await connection.fetchval(SQL["ahead"], lanes, *columns, COUNTED)
-    rate = await connection.fetchval(SQL["finish_rate"], lanes, FRESH)
-    return ahead, rate
+    number: int = await connection.fetchval(SQL["ahead"], lanes, *columns, COUNTED)
+    return number

@@ -96,7 +96,7 @@ class Limiting(Part):
         async def put(connection: Connection) -> int:
             changed = []
             for rule in sorted(rules, key=lambda rule: rule.name):
-                values = (rule.name, *_bounds(rule.most, rule.rate), rule.by_hand)
+                values = (rule.name, *_bounds(rule.most, rule.rate), rule.by_hand, rule.waiting, rule.overflow)
                 if await connection.fetchval(SQL["put_rule"], *values) is not None:
                     changed.append(rule.name)
             if not changed:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from tidewheel.model.cap import is_cap_key
 from tidewheel.model.limit import (
     Release,
     Standing,
@@ -64,7 +65,7 @@ async def admit_picked(
     for row in rows:
         named = (row["tenant"], row["names"])
         if named not in slots:
-            slots[named] = [(named[0], key) for key in named[1].split(KEY_MARK)]
+            slots[named] = [(named[0], key) for key in named[1].split(KEY_MARK) if not is_cap_key(key)]
         candidates.append(slots[named])
     standings, now = await lock(connection, {slot for each in slots.values() for slot in each}, rules)
     admission = admit(candidates, {slot: standing.room(now) for slot, standing in standings.items()})

@@ -14,7 +14,7 @@ from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_all
 from tidewheel.store.bell import SOON
 from tidewheel.store.joining import Inside
-from tidewheel.store.postgres.capping import check_room, enforce, lock_caps
+from tidewheel.store.postgres.capping import LockedCap, check_room, enforce, lock_caps, lock_key_caps
 from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
@@ -24,8 +24,6 @@ from tidewheel.store.postgres.relating import NewJob, relate, store
 T = TypeVar("T")
 Slot = tuple[int, str]
 """A tenant and a key of theirs."""
-Caps = list[tuple[QueueCap, int]]
-"""Caps, each with the number of its tenant."""
 _UNLESS_CAPPED: Final = False
 _IN_ANY_CASE: Final = True
 
@@ -105,9 +103,11 @@ async def _add_keyed(
     tenants = [tenant for _, tenant in numbers]
     # Whoever sends the same request has the same unique key: behind the lock its idempotency key is seen, too.
     await _lock_unique_keys(connection, jobs, tenants)
-    # Caps before the jobs that are locked below: whoever drops some holds its cap already.
-    locks_jobs = any(job.after or job.unique_key for job in jobs)
-    caps = await lock_caps(connection, [lane for lane, _ in numbers]) if locks_jobs else []
+    # Caps before the jobs that are locked below: whoever drops some holds its cap already. Those of queues come first.
+    capped = {(tenant, job.cap_key) for tenant, job in zip(tenants, jobs, strict=True) if job.cap_key is not None}
+    locks_more = capped or any(job.after or job.unique_key for job in jobs)
+    caps = await lock_caps(connection, [lane for lane, _ in numbers]) if locks_more else []
+    key_caps = await lock_key_caps(connection, capped)
     firsts, repeats = _by_key(jobs, tenants)
     answers = await _answer_by_key(connection, jobs, firsts)
     rest = [index for index in range(len(jobs)) if index not in answers and index not in repeats]
@@ -122,36 +122,46 @@ async def _add_keyed(
     relations = await relate(connection, new)
     waits = relations and relations.waits
     columns = _columns(chosen, [numbers[index] for index in added], [ids[index] for index in added], waits)
-    new_in = Newcomers([((tenants[i], jobs[i].lane.queue), ids[i]) for i in added if i not in replaced])
+    new_in = Newcomers([(tenants[i], jobs[i], ids[i]) for i in added if i not in replaced])
+    for locked in key_caps:
+        await check_room(connection, locked, len(new_in.under(locked)))
     if added:
         caps = await _insert(connection, columns, new_in, caps)
     if relations is not None:
         await store(connection, relations)
     await finish(connection, WAITING, [Ending.waiting(ids[index], Cause.CANCELLED, "replaced") for index in replaced])
-    for cap, tenant in caps:
-        await enforce(connection, cap, tenant, new_in.of(cap, tenant))
+    for locked in (*caps, *key_caps):
+        await enforce(connection, locked, new_in.under(locked))
     answers |= {index: Submitted(answers[first].job_id, created=False) for index, first in repeats.items()}
     return [answers[index] for index in range(len(jobs))]
 
 
 class Newcomers(NamedTuple):
-    """The jobs that a submit brings, with the number of their tenant and their queue."""
+    """The jobs that a submit brings, each with the number of its tenant."""
 
-    jobs: list[tuple[tuple[int, str], UUID]]
+    jobs: list[tuple[int, Prepared, UUID]]
 
-    def of(self, cap: QueueCap, tenant: int) -> list[UUID]:
+    def under(self, locked: LockedCap) -> list[UUID]:
         """Return those that a cap is about."""
-        return [job_id for place, job_id in self.jobs if place == (tenant, cap.queue)]
+        cap = locked.cap
+        return [
+            job_id
+            for tenant, job, job_id in self.jobs
+            if tenant == locked.tenant
+            and (job.lane.queue == cap.queue if isinstance(cap, QueueCap) else job.cap_key == cap.key)
+        ]
 
 
-async def _insert(connection: Connection, columns: list[list[Any] | None], new_in: Newcomers, locked: Caps) -> Caps:
+async def _insert(
+    connection: Connection, columns: list[list[Any] | None], new_in: Newcomers, held: list[LockedCap]
+) -> list[LockedCap]:
     """Insert jobs; if there are caps for their queues, under the locks of these, which are returned."""
-    caps = locked
+    caps = held
     added = [] if caps else await connection.fetch(SQL["add_jobs"], *columns, _UNLESS_CAPPED)
     if not added:
         caps = caps or await lock_caps(connection, columns[1] or [])
-        for cap, tenant in caps:
-            await check_room(connection, cap, tenant, len(new_in.of(cap, tenant)))
+        for locked in caps:
+            await check_room(connection, locked, len(new_in.under(locked)))
         added = await connection.fetch(SQL["add_jobs"], *columns, _IN_ANY_CASE) if caps else []
     if len(added) != len(columns[0] or ()):
         raise Raced("a unique key was taken by a job that went round again")
@@ -160,7 +170,7 @@ async def _insert(connection: Connection, columns: list[list[Any] | None], new_i
 
 def _is_special(job: Prepared) -> bool:
     """Tell whether a job has anything that must be looked up."""
-    return bool(job.idempotency_key or job.unique_key or job.after or job.id)
+    return bool(job.idempotency_key or job.unique_key or job.after or job.id or job.cap_key)
 
 
 def _by_key(jobs: list[Prepared], tenants: list[int]) -> tuple[dict[Slot, int], dict[int, int]]:

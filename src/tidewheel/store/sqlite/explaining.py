@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Job
 from tidewheel.model.limit import Standing
+from tidewheel.model.priority import Priority
 from tidewheel.model.states import WAITING, State
-from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, able, use_of
+from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, Place, able, use_of
 from tidewheel.model.worker import Worker
 from tidewheel.store.lanes import rivals
 from tidewheel.store.sqlite.connection import rows, value
@@ -27,15 +28,14 @@ def explain(connection: apsw.Connection, job_id: UUID, tenant: str | None, now: 
     if job.state not in WAITING:
         return Facts(now=instant(now), job=job)
     living = [worker for worker in workers(connection, alive=True) if worker.lease_until > instant(now)]
-    ahead, rate = _place(connection, job, living, now)
+    place = _place(connection, job, living, now)
     return Facts(
         now=instant(now),
         job=job,
         limits=_full_limits(connection, job, now),
         parents=_open_parents(connection, job),
         workers=tuple(living),
-        ahead=ahead,
-        finished_per_second=rate,
+        place=place,
     )
 
 
@@ -62,18 +62,28 @@ def _open_parents(connection: apsw.Connection, job: Job) -> tuple[Relative, ...]
     return tuple(relatives_named(connection, ids))
 
 
-def _place(connection: apsw.Connection, job: Job, living: list[Worker], now: int) -> tuple[int, float | None]:
-    """Return how many go before a job, and how fast they go."""
+def _place(connection: apsw.Connection, job: Job, living: list[Worker], now: int) -> Place:
     if job.state is State.LIMITED:
         here = {"priority": job.priority, "run_at": micros(job.run_at), "id": job.id.bytes}
         waits = {"tenant": job.tenant, "key": job.waits_for, "most": COUNTED}
-        return value(connection, "waiters_ahead", {**here, **waits}), None
+        return Place(value(connection, "waiters_ahead", {**here, **waits}))
     if job.state is not State.QUEUED or micros(job.run_at) > now:
-        return 0, None
-    found = rows(connection, "lanes_beside", {"tenant": job.tenant, "queue": job.queue})
-    lanes = json_text(rivals(found, job.queue, able(living, queue=job.queue, kind=job.kind, needs=job.needs)))
-    levels = [(level, now, _LAST) for level in range(job.priority)]
-    levels.append((job.priority, micros(job.run_at), job.id))
-    ahead = value(connection, "ahead", {"lanes": lanes, "levels": json_text(levels), "most": COUNTED})
-    rate = value(connection, "finish_rate", {"lanes": lanes, "since": now - span(FRESH)})
-    return ahead, rate
+        return Place()
+    found = rows(connection, "lanes_beside", {"queue": job.queue})
+    lanes = rivals(found, job.queue, able(living, queue=job.queue, kind=job.kind, needs=job.needs))
+    own = [lane.id for lane in lanes if lane.tenant == job.tenant]
+    levels = [*((level, now, _LAST) for level in range(job.priority)), (int(job.priority), micros(job.run_at), job.id)]
+    rate = value(connection, "finish_rate", {"lanes": json_text(own), "since": now - span(FRESH)})
+    place = Place(_count(connection, own, levels), rate)
+    if not value(connection, "is_retry", {"job": job.id.bytes}):
+        return place
+    all_due = [(int(level), now, _LAST) for level in Priority]
+    first_attempts = _count(connection, [lane.id for lane in lanes if not lane.retried], all_due)
+    retries = [lane.id for lane in lanes if lane.retried and lane.tenant == job.tenant]
+    return place._replace(first_attempts=first_attempts, retries_ahead=_count(connection, retries, levels))
+
+
+def _count(connection: apsw.Connection, lanes: list[int], levels: list[tuple[int, int, UUID]]) -> int:
+    asked = {"lanes": json_text(lanes), "levels": json_text(levels), "most": COUNTED}
+    number: int = value(connection, "ahead", asked)
+    return number

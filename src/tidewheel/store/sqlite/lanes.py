@@ -13,6 +13,7 @@ import msgspec
 
 from tidewheel.model.cap import QueueCap
 from tidewheel.model.gate import Gate, GateMode, flag_of
+from tidewheel.model.limit import LimitRule, rule_from
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import needs_text, parse_needs_text
 from tidewheel.model.submission import LaneKey
@@ -56,9 +57,11 @@ class Lanes:
         self.soonest = NEVER
         """The earliest `run_at` of what was marked since someone looked."""
         self.rules: set[str] = set()
-        """The names of the rules for limit keys."""
+        """The names of the rules about how many run at once or start in a time."""
         self.caps: dict[tuple[str, str], QueueCap] = {}
         """The caps, by tenant and queue."""
+        self.cap_rules: dict[str, LimitRule] = {}
+        """The rules that cap what waits with a key."""
         self.refill_at = NEVER
         """When tokens come for someone who waits for them, or before that."""
         self._added = count(_LATER)
@@ -166,7 +169,9 @@ class Lanes:
         self.gates = [gate_of(row) for row in rows(connection, "gates", {})]
         caps = (QueueCap(*row) for row in rows(connection, "caps", {"tenant": None}))
         self.caps = {(cap.tenant, cap.queue): cap for cap in caps}
-        self.rules = {row[0] for row in rows(connection, "limit_rules", {})}
+        rules = [rule_from(row) for row in rows(connection, "limit_rules", {})]
+        self.rules = {rule.name for rule in rules if rule.waiting is None}
+        self.cap_rules = {rule.name: rule for rule in rules if rule.waiting is not None}
         self.by_id, self._ids, self._keys, self.any_slow = {}, {}, {}, False
         for number, tenant, queue, kind, needs, keyed, retried, gate in rows(connection, "lanes", {}):
             self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed), bool(retried)), gate)

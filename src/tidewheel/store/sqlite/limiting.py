@@ -98,7 +98,8 @@ def _tell_others(session: Session) -> None:
 
 
 def _rule_values(rule: LimitRule) -> dict[str, Any]:
-    return {"name": rule.name, "by_hand": int(rule.by_hand), **bounds(rule.most, rule.rate)}
+    cap = {"waiting": rule.waiting, "overflow": rule.overflow}
+    return {"name": rule.name, "by_hand": int(rule.by_hand), **bounds(rule.most, rule.rate), **cap}
 
 
 def bounds(most: int | None, rate: Pace | None) -> dict[str, Any]:

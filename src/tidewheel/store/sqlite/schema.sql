@@ -81,6 +81,9 @@ CREATE UNIQUE INDEX job_unique ON job (tenant, unique_key) WHERE unique_key IS N
 
 CREATE INDEX job_schedule ON job (schedule_id, due_at) WHERE schedule_id IS NOT NULL;
 
+CREATE INDEX job_capped ON job (tenant, limit_keys ->> 0, run_at, id)
+    WHERE limit_keys >= '["cap:' AND limit_keys < '["cap;' AND state <> 'running';
+
 CREATE TABLE job_history (
     id              BLOB NOT NULL PRIMARY KEY,
     lane            INTEGER NOT NULL,
@@ -172,16 +175,51 @@ CREATE TABLE run_note (
 CREATE INDEX run_note_age ON run_note (updated_at);
 
 CREATE TABLE log (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
     job_id    BLOB NOT NULL,
     token     INTEGER NOT NULL,
-    number    INTEGER NOT NULL,
-    at        INTEGER NOT NULL,
+    first     INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
     stored_at INTEGER NOT NULL,
-    stream    TEXT NOT NULL,
-    level     TEXT,
-    text      TEXT NOT NULL,
-    PRIMARY KEY (job_id, token, number)
+    lane      INTEGER,
+    lines     TEXT NOT NULL
 ) STRICT;
+
+CREATE TABLE sqlite_sequence(name,seq);
+
+CREATE INDEX log_job ON log (job_id, token, first, last);
+
+CREATE TABLE log_fresh (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    low      INTEGER NOT NULL,
+    high     INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL,
+    lines    INTEGER NOT NULL,
+    chars    INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE log_segment (
+    id       INTEGER PRIMARY KEY,
+    low      INTEGER NOT NULL,
+    high     INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX log_segment_high ON log_segment (high);
+
+CREATE VIRTUAL TABLE log_words USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_.:=/-'"
+);
+
+CREATE TABLE 'log_words_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'log_words_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE 'log_words_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
+
+CREATE TABLE 'log_words_config'(k PRIMARY KEY, v) WITHOUT ROWID;
 
 CREATE TABLE rollup (
     lane  INTEGER NOT NULL,
@@ -266,7 +304,11 @@ CREATE TABLE limit_rule (
     burst   INTEGER CHECK ((burst IS NULL) = (starts IS NULL)),
     -- Set by an operator: what tasks declare does not change it.
     by_hand INTEGER NOT NULL CHECK (by_hand IN (0, 1)),
-    CHECK (coalesce(most, starts) IS NOT NULL)
+    -- Of a cap on what waits, which has nothing else.
+    waiting  INTEGER CHECK (waiting > 0),
+    overflow TEXT NOT NULL CHECK (overflow IN ('reject', 'drop_oldest', 'replace')),
+    CHECK (coalesce(most, starts, waiting) IS NOT NULL),
+    CHECK (waiting IS NULL OR coalesce(most, starts) IS NULL)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE limit_key (

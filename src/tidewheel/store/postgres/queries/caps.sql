@@ -90,6 +90,45 @@ SELECT waiting.id
  ORDER BY waiting.run_at DESC, waiting.id DESC
  LIMIT $3
 
+-- name: cap_rules_of
+-- The caps on what waits with some keys.
+SELECT DISTINCT tenant.name, asked.key, rule.waiting, rule.overflow, asked.tenant
+  FROM unnest($1::integer[], $2::text[]) AS asked (tenant, key)
+  JOIN tidewheel.limit_rule AS rule ON rule.name = split_part(asked.key, '=', 1)
+  JOIN tidewheel.tenant ON tenant.id = asked.tenant
+
+-- name: lock_cap_keys
+-- One submitter at a time for each key with a cap, in one order for all.
+SELECT pg_advisory_xact_lock(8436, slot)
+  FROM (
+       SELECT DISTINCT hashtext(tenant || ':' || key) AS slot
+         FROM unnest($1::integer[], $2::text[]) AS asked (tenant, key)
+        ORDER BY slot
+       ) AS slots
+
+-- name: count_capped
+-- How many jobs wait with a key, counted up to a bound.
+SELECT count(*)
+  FROM (
+       SELECT FROM tidewheel.job
+        WHERE tenant = $1 AND limit_keys[1] = $2 AND limit_keys[1] LIKE 'cap:%' AND state <> 'running'
+        LIMIT $3
+       ) AS waiting
+
+-- name: first_capped
+-- Those of a key that are due for the longest time.
+SELECT id FROM tidewheel.job
+ WHERE tenant = $1 AND limit_keys[1] = $2 AND limit_keys[1] LIKE 'cap:%' AND state <> 'running'
+ ORDER BY run_at, id
+ LIMIT $3
+
+-- name: last_capped
+-- Those of a key that are due last.
+SELECT id FROM tidewheel.job
+ WHERE tenant = $1 AND limit_keys[1] = $2 AND limit_keys[1] LIKE 'cap:%' AND state <> 'running'
+ ORDER BY run_at DESC, id DESC
+ LIMIT $3
+
 -- name: lock_waiting
 -- Those of the named jobs that still wait, in the order of their ids.
 SELECT job.id

@@ -26,10 +26,14 @@ SELECT run.id
 SELECT parent FROM tidewheel.dependency WHERE child = $1 AND NOT done ORDER BY parent LIMIT $2
 
 -- name: lanes_beside
--- The lanes of a tenant's queue that jobs may start from.
-SELECT id, kind, needs
+-- The lanes of a queue that jobs may start from.
+SELECT lane.id, lane.kind, lane.needs, tenant.name, lane.retried
   FROM tidewheel.lane
- WHERE tenant = (SELECT id FROM tidewheel.tenant WHERE name = $1) AND queue = $2 AND gate IN ('open', 'slow')
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE lane.queue = $1 AND lane.gate IN ('open', 'slow')
+
+-- name: is_retry
+SELECT lane.retried FROM tidewheel.job JOIN tidewheel.lane ON lane.id = job.lane WHERE job.id = $1
 
 -- name: ahead
 -- How many jobs of some lanes come before a place, which is given for each priority; no more than so many are counted.

@@ -130,17 +130,20 @@ SELECT (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now, tenant.na
  ORDER BY tenant.name, limit_key.key
 
 -- name: limit_rules
-SELECT name, most, starts, seconds, burst, by_hand FROM tidewheel.limit_rule ORDER BY name
+SELECT name, most, starts, seconds, burst, by_hand, waiting, overflow FROM tidewheel.limit_rule ORDER BY name
 
 -- name: put_rule
 -- What tasks declare changes nothing that an operator set. Answers if something was changed.
-INSERT INTO tidewheel.limit_rule (name, most, starts, seconds, burst, by_hand) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO tidewheel.limit_rule (name, most, starts, seconds, burst, by_hand, waiting, overflow)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (name) DO UPDATE
    SET most = excluded.most, starts = excluded.starts, seconds = excluded.seconds, burst = excluded.burst,
-       by_hand = excluded.by_hand
+       by_hand = excluded.by_hand, waiting = excluded.waiting, overflow = excluded.overflow
  WHERE excluded.by_hand >= limit_rule.by_hand
-   AND (limit_rule.most, limit_rule.starts, limit_rule.seconds, limit_rule.burst, limit_rule.by_hand)
-       IS DISTINCT FROM (excluded.most, excluded.starts, excluded.seconds, excluded.burst, excluded.by_hand)
+   AND (limit_rule.most, limit_rule.starts, limit_rule.seconds, limit_rule.burst, limit_rule.by_hand,
+        limit_rule.waiting, limit_rule.overflow)
+       IS DISTINCT FROM (excluded.most, excluded.starts, excluded.seconds, excluded.burst, excluded.by_hand,
+        excluded.waiting, excluded.overflow)
 RETURNING name
 
 -- name: follow_rules
@@ -169,7 +172,7 @@ SELECT DISTINCT held.tenant, held.key, rule.name, rule.most, rule.starts, rule.s
         WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
        ) AS held
   JOIN tidewheel.limit_rule AS rule ON rule.name = split_part(held.key, '=', 1)
- WHERE rule.name = ANY ($1::text[])
+ WHERE rule.name = ANY ($1::text[]) AND rule.waiting IS NULL
  ORDER BY held.tenant, held.key
 ON CONFLICT (tenant, key) DO NOTHING
 

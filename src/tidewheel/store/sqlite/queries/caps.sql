@@ -79,5 +79,37 @@ SELECT json_group_array(json_array(rowid, token, state, lane, priority, json(lim
         ORDER BY run_at DESC, id DESC
        )
 
+-- name: count_capped
+-- How many jobs wait with a key, counted up to a bound.
+SELECT count(*)
+  FROM (
+       SELECT 1 FROM job
+        WHERE tenant = :tenant AND limit_keys ->> 0 = :key
+          AND limit_keys >= '["cap:' AND limit_keys < '["cap;' AND state <> 'running'
+        LIMIT :bound
+       )
+
+-- name: first_capped
+-- Those of a key that are due for the longest time.
+SELECT json_group_array(json_array(rowid, token, state, lane, priority, json(limit_keys), CASE WHEN awaited THEN hex(id) END))
+  FROM (
+       SELECT rowid, * FROM job
+        WHERE tenant = :tenant AND limit_keys ->> 0 = :key
+          AND limit_keys >= '["cap:' AND limit_keys < '["cap;' AND state <> 'running'
+        ORDER BY run_at, id
+        LIMIT :number
+       )
+
+-- name: last_capped
+-- Those of a key that are due last.
+SELECT json_group_array(json_array(rowid, token, state, lane, priority, json(limit_keys), CASE WHEN awaited THEN hex(id) END))
+  FROM (
+       SELECT rowid, * FROM job
+        WHERE tenant = :tenant AND limit_keys ->> 0 = :key
+          AND limit_keys >= '["cap:' AND limit_keys < '["cap;' AND state <> 'running'
+        ORDER BY run_at DESC, id DESC
+        LIMIT :number
+       )
+
 -- name: places_of
 SELECT json_group_array(rowid) FROM (SELECT rowid FROM job WHERE id IN (SELECT unhex(value) FROM json_each(:jobs)) ORDER BY id)

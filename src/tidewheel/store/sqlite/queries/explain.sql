@@ -18,10 +18,14 @@ SELECT json_group_array(hex(parent))
   FROM (SELECT parent FROM dependency WHERE child = :job AND NOT done ORDER BY parent LIMIT :limit)
 
 -- name: lanes_beside
--- The lanes of a tenant's queue that jobs may start from.
-SELECT id, kind, needs
+-- The lanes of a queue that jobs may start from.
+SELECT lane.id, lane.kind, lane.needs, tenant.name, lane.retried
   FROM lane
- WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) AND queue = :queue AND gate IN ('open', 'slow')
+  JOIN tenant ON tenant.id = lane.tenant
+ WHERE lane.queue = :queue AND lane.gate IN ('open', 'slow')
+
+-- name: is_retry
+SELECT lane.retried FROM job JOIN lane ON lane.id = job.lane WHERE job.id = :job
 
 -- name: ahead
 -- How many jobs of some lanes come before a place, which is given for each priority; no more than so many are counted.

@@ -89,18 +89,20 @@ SELECT tenant.name, limit_key.key, limit_key.rule, limit_key.most, limit_key.run
  ORDER BY tenant.name, limit_key.key
 
 -- name: limit_rules
-SELECT name, most, starts, seconds, burst, by_hand FROM limit_rule ORDER BY name
+SELECT name, most, starts, seconds, burst, by_hand, waiting, overflow FROM limit_rule ORDER BY name
 
 -- name: put_rule
 -- What tasks declare changes nothing that an operator set. Answers if something was changed.
-INSERT INTO limit_rule (name, most, starts, seconds, burst, by_hand)
-VALUES (:name, :most, :starts, :seconds, :burst, :by_hand)
+INSERT INTO limit_rule (name, most, starts, seconds, burst, by_hand, waiting, overflow)
+VALUES (:name, :most, :starts, :seconds, :burst, :by_hand, :waiting, :overflow)
 ON CONFLICT (name) DO UPDATE
    SET most = excluded.most, starts = excluded.starts, seconds = excluded.seconds, burst = excluded.burst,
-       by_hand = excluded.by_hand
+       by_hand = excluded.by_hand, waiting = excluded.waiting, overflow = excluded.overflow
  WHERE excluded.by_hand >= limit_rule.by_hand
-   AND (limit_rule.most, limit_rule.starts, limit_rule.seconds, limit_rule.burst, limit_rule.by_hand)
-       IS NOT (excluded.most, excluded.starts, excluded.seconds, excluded.burst, excluded.by_hand)
+   AND (limit_rule.most, limit_rule.starts, limit_rule.seconds, limit_rule.burst, limit_rule.by_hand,
+        limit_rule.waiting, limit_rule.overflow)
+       IS NOT (excluded.most, excluded.starts, excluded.seconds, excluded.burst, excluded.by_hand,
+        excluded.waiting, excluded.overflow)
 RETURNING name
 
 -- name: follow_rule
@@ -117,7 +119,7 @@ SELECT DISTINCT job.tenant, held.value, limit_rule.name, limit_rule.most, limit_
   FROM limit_rule
  CROSS JOIN job INDEXED BY job_running
  CROSS JOIN json_each(job.limit_keys) AS held
- WHERE limit_rule.name = :name AND job.state = 'running' AND job.limit_keys IS NOT NULL
+ WHERE limit_rule.name = :name AND limit_rule.waiting IS NULL AND job.state = 'running' AND job.limit_keys IS NOT NULL
    AND (held.value = :name OR substr(held.value, 1, length(:name) + 1) = :name || '=')
 ON CONFLICT (tenant, key) DO NOTHING
 

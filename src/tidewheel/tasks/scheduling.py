@@ -1,4 +1,4 @@
-"""From what people write about a schedule to its definition."""
+"""From what people write about a schedule, in code or in a request, to its definition."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime

@@ -1,0 +1,93 @@
+"""What `tide server` and `tide up` have in common: where they listen, and whom they let in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from tidewheel.errors import Invalid
+from tidewheel.model.request_rate import Rate, check_rate
+from tidewheel.server.access import Auth, Keyless, check_exposure, ensure_first_key, is_loopback
+from tidewheel.server.serving import Address, Certificate, Reservation, resolve
+from tidewheel.wiring import open_store
+from tidewheel.worker.link import ServerSetup
+
+BURST: Final = 2
+"""Seconds of its rate that a key may use at once, unless a burst is named."""
+
+Host = Annotated[str, typer.Option(envvar="TIDE_HOST", help="The address to listen on.")]
+Port = Annotated[
+    int, typer.Option(envvar="TIDE_PORT", help="The port to listen on; 0 takes any that is free.", min=0, max=65535)
+]
+AuthMode = Annotated[
+    Auth,
+    typer.Option(
+        envvar="TIDE_AUTH",
+        help="Whether keys are asked for. auto: always, but on loopback not before there is a key.",
+    ),
+]
+KeyRate = Annotated[
+    float | None,
+    typer.Option(envvar="TIDE_KEY_RATE", help="Requests a second for each key without a rate of its own."),
+]
+Burst = Annotated[int | None, typer.Option(envvar="TIDE_KEY_BURST", help="How many of them at once after a pause.")]
+TlsCert = Annotated[
+    str | None, typer.Option(envvar="TIDE_TLS_CERT", help="The file of a certificate with its chain, for HTTPS.")
+]
+TlsKey = Annotated[str | None, typer.Option(envvar="TIDE_TLS_KEY", help="The file of the certificate's key.")]
+
+
+@contextmanager
+def reserved(wanted: ServerSetup) -> Iterator[ServerSetup]:
+    """Keep a port for servers, once it is clear that they may listen there; refuse to be open to the world."""
+    rate_of(wanted)
+    certificate = certificate_of(wanted)
+    host = resolve(wanted.host)
+    check_exposure(host, Auth(wanted.auth))
+    if certificate is not None:
+        certificate.check()
+    elif not is_loopback(host):
+        typer.echo(
+            f"Keys reach {host} in clear text: name a certificate by --tls-cert, or put TLS before it.", err=True
+        )
+    place = Reservation(Address(host, wanted.port))
+    try:
+        yield msgspec.structs.replace(wanted, host=place.address.host, port=place.address.port)
+    finally:
+        place.close()
+
+
+async def show_first_key(database: str, serve: ServerSetup) -> None:
+    """Make and print an admin key if one is needed and there has never been any."""
+    if check_exposure(serve.host, Auth(serve.auth)) is not Keyless.NEVER:
+        return
+    store = await open_store(database)
+    try:
+        text = await ensure_first_key(store)
+    finally:
+        await store.close()
+    if text is not None:
+        typer.echo(f"The first key, of an admin of all tenants. It is shown this once:\n{text}")
+
+
+def rate_of(serve: ServerSetup) -> Rate | None:
+    """Return the rate of keys that have none of their own."""
+    check_rate(serve.rate, serve.burst)
+    if serve.rate is None:
+        if serve.burst is not None:
+            raise Invalid("key-burst", "is for a server with a --key-rate")
+        return None
+    return Rate(serve.rate, serve.burst or max(1, round(BURST * serve.rate)))
+
+
+def certificate_of(serve: ServerSetup) -> Certificate | None:
+    """Return the files of the certificate; None for plain HTTP."""
+    if serve.tls_cert is None and serve.tls_key is None:
+        return None
+    if serve.tls_cert is None or serve.tls_key is None:
+        missing = "tls-cert" if serve.tls_cert is None else "tls-key"
+        raise Invalid(missing, "must be named together with the other of the two files")
+    return Certificate(Path(serve.tls_cert), Path(serve.tls_key))

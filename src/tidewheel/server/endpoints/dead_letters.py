@@ -1,0 +1,197 @@
+"""Dead letters: what died of what, and sending it round again."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.errors import Invalid
+from tidewheel.model.dead_letter import MOST_AT_ONCE, DeadFilter, DeadGroup, check_dead_filter, check_rate
+from tidewheel.model.outcome import Failure
+from tidewheel.server.cursors import seal_id, unseal_id
+from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.filters import MOST_PER_CALL, MOST_PER_PAGE, scope_of
+from tidewheel.server.job_document import JobDocument, job_document
+from tidewheel.server.job_request import Instant, Name
+from tidewheel.server.names import id_in
+from tidewheel.server.reading import parameter
+from tidewheel.server.service import Service
+
+ACCEPTED: Final = 202
+PIECE: Final = 500
+"""How many are sent round in one transaction."""
+
+
+class DeadConditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All of them must hold."""
+
+    kind: Name | None = None
+    queue: Name | None = None
+    fingerprint: Annotated[str, Meta(max_length=100)] | None = None
+    """That of a group."""
+    died_from: Instant | None = None
+    died_before: Instant | None = None
+
+
+class GroupQuery(DeadConditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters to group."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
+
+
+class DeadQuery(DeadConditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters to list."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
+    cursor: Annotated[str, Meta(max_length=200)] | None = None
+    """The `next_cursor` of the page before."""
+
+
+class RedriveRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters to send round again, and how fast."""
+
+    where: DeadConditions = DeadConditions()
+    rate: float | None = None
+    """How many become due in a second; all at once if it is not given."""
+    dry_run: bool = False
+    """Only count them."""
+    limit: Annotated[int, Meta(ge=1, le=MOST_PER_CALL)] = 1_000
+    """How many at most; `more` tells whether there are others."""
+    start: Annotated[float, Meta(ge=0, le=31_536_000)] = 0.0
+    """After how many seconds the first becomes due; for whoever goes on, the `next_start` of the answer before."""
+
+
+class EditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to send round."""
+
+    args: Mapping[str, Any] | None = None
+    """Other arguments, all of them; the old ones if they are not given."""
+
+
+class GroupDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead letters of one kind that seem to have one cause."""
+
+    kind: str
+    fingerprint: str
+    jobs: int
+    first_seen: Instant
+    last_seen: Instant
+    sample: UUID
+    """The youngest of them."""
+    error: Failure | None
+    """What the sample says."""
+
+
+class GroupList(msgspec.Struct, frozen=True, kw_only=True):
+    """Groups, the largest first."""
+
+    groups: list[GroupDocument]
+
+
+class DeadPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Dead letters, newest first."""
+
+    jobs: list[JobDocument]
+    next_cursor: str | None
+
+
+class RedriveAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a redrive did, or would do."""
+
+    matched: int
+    """How many were found; of a dry run all that there are."""
+    done: int
+    """How many were sent round."""
+    more: bool
+    """Whether there are others still."""
+    next_start: float
+    """When the next one would become due at this rate, in seconds from now."""
+    dry_run: bool
+
+
+async def groups(service: Service, call: Call[None, GroupQuery]) -> Answer:
+    """Return the groups of dead letters."""
+    where = parameter(partial(_filter, call.query, call.tenant))
+    found = await service.store.dead_groups(where, limit=call.query.limit)
+    return Answer(GroupList(groups=[_group(group) for group in found]))
+
+
+async def find(service: Service, call: Call[None, DeadQuery]) -> Answer:
+    """Return a page of dead letters."""
+    query = call.query
+    where = parameter(partial(_filter, query, call.tenant))
+    scope = scope_of("dead-letters", query)
+    found = await service.store.dead_letters(where, limit=query.limit, after=unseal_id(scope, query.cursor))
+    now = service.clock.now()
+    last = found[-1].id if len(found) == query.limit else None
+    documents = [job_document(job, now, full=False) for job in found]
+    return Answer(DeadPage(jobs=documents, next_cursor=seal_id(scope, last)))
+
+
+async def redrive(service: Service, call: Call[RedriveRequest, NoQuery]) -> Answer:
+    """Send dead letters round again, or count them."""
+    request, rate = call.body, check_rate(call.body.rate)
+    where = _where(request.where, call.tenant)
+    if request.dry_run:
+        number = await service.store.count_dead(where)
+        return Answer(RedriveAnswer(matched=number, done=0, more=False, next_start=request.start, dry_run=True))
+    done, after = 0, None
+    while True:
+        start = request.start + (0.0 if rate is None else done / rate)
+        limit = min(PIECE, MOST_AT_ONCE, request.limit - done)
+        piece = await service.store.redrive_dead(
+            where, rate=rate, start=timedelta(seconds=start), limit=limit, after=after
+        )
+        done, after = done + len(piece.jobs), piece.next
+        if after is None or done >= request.limit:
+            break
+        if where.died_before is None:  # what dies again meanwhile has had its turn
+            where = msgspec.structs.replace(where, died_before=piece.as_of)
+    next_start = request.start + (0.0 if rate is None else done / rate)
+    more = after is not None and await service.store.count_dead(where) > 0
+    return Answer(RedriveAnswer(matched=done, done=done, more=more, next_start=next_start, dry_run=False))
+
+
+async def retry(service: Service, call: Call[EditRequest, NoQuery]) -> Answer:
+    """Send one dead letter round again, with other arguments if some are given."""
+    job_id, args, tenant = id_in(call), call.body.args, call.tenant
+    if args is None:
+        args = (await service.store.get(job_id, tenant=tenant)).args
+    job = await service.store.redrive_edited(job_id, args, tenant=tenant)
+    return Answer(job_document(job, service.clock.now()), ACCEPTED)
+
+
+def _where(conditions: DeadConditions, tenant: str) -> DeadFilter:
+    try:
+        return _filter(conditions, tenant)
+    except Invalid as error:
+        raise Invalid(f"where.{error.field}", error.why) from None
+
+
+def _filter(conditions: DeadConditions, tenant: str) -> DeadFilter:
+    return check_dead_filter(
+        DeadFilter(
+            tenant=tenant,
+            kind=conditions.kind,
+            queue=conditions.queue,
+            fingerprint=conditions.fingerprint,
+            died_from=conditions.died_from,
+            died_before=conditions.died_before,
+        )
+    )
+
+
+def _group(group: DeadGroup) -> GroupDocument:
+    return GroupDocument(
+        kind=group.kind,
+        fingerprint=group.fingerprint,
+        jobs=group.jobs,
+        first_seen=group.first_seen,
+        last_seen=group.last_seen,
+        sample=group.sample,
+        error=group.error,
+    )

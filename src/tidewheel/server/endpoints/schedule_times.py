@@ -1,0 +1,100 @@
+"""When schedules fire: what is to come, what was, and making up for the past."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.model.checks import check_instant
+from tidewheel.model.priority import parse_priority
+from tidewheel.server.cursors import seal_pair, unseal_pair
+from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.endpoints.looking import PageQuery
+from tidewheel.server.endpoints.schedules import ACCEPTED, OK, known, schedule_id_in
+from tidewheel.server.job_request import Instant, duration_of
+from tidewheel.server.reading import bad_parameter, parameter
+from tidewheel.server.schedule_document import (
+    OccurrenceDocument,
+    OccurrencePage,
+    PreviewList,
+    occurrence_document,
+    preview_document,
+)
+from tidewheel.server.schedule_request import BackfillRequest
+from tidewheel.server.service import Service
+from tidewheel.store.scheduling import Backfill
+from tidewheel.triggers.backfilling import past_of
+from tidewheel.triggers.preview import MOST_SHOWN, between_of, coming_of
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many occurrences to show."""
+
+    count: Annotated[int, Meta(ge=1, le=MOST_SHOWN)] = 10
+
+
+class BetweenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which occurrences to show: after one instant and not after another."""
+
+    since: Instant
+    until: Instant
+    limit: Annotated[int, Meta(ge=1, le=MOST_SHOWN)] = MOST_SHOWN
+
+
+class BackfillAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs, or would run."""
+
+    occurrences: list[OccurrenceDocument]
+    dry_run: bool
+
+
+async def preview(service: Service, call: Call[None, PreviewQuery]) -> Answer:
+    """Return the next occurrences of a schedule."""
+    schedule = await known(service, call)
+    # A thread, for a rare pattern may take a while to find.
+    found = await asyncio.to_thread(coming_of, schedule, service.clock.now(), call.query.count)
+    return Answer(PreviewList(occurrences=[preview_document(each) for each in found]))
+
+
+async def between(service: Service, call: Call[None, BetweenQuery]) -> Answer:
+    """Return the occurrences of a schedule by its rule within some time."""
+    schedule, query = await known(service, call), call.query
+    since = parameter(partial(check_instant, "since", query.since))
+    until = parameter(partial(check_instant, "until", query.until))
+    if until <= since:
+        raise bad_parameter("until", "must be after since")
+    found = await asyncio.to_thread(between_of, schedule, since, until, query.limit)
+    return Answer(PreviewList(occurrences=[preview_document(each) for each in found]))
+
+
+async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> Answer:
+    """Run what a schedule would have run and did not."""
+    schedule, request = await known(service, call), call.body
+    wish = Backfill(
+        times=await asyncio.to_thread(past_of, schedule, request.since, request.until, service.clock.now()),
+        spacing=duration_of(request.every, "every"),
+        priority=None if request.priority is None else parse_priority(request.priority),
+        dry_run=request.dry_run,
+    )
+    made = await service.store.backfill_schedule(schedule.id, wish, version=schedule.version, tenant=call.tenant)
+    documents = [occurrence_document(each) for each in made]
+    status = OK if request.dry_run else ACCEPTED
+    return Answer(BackfillAnswer(occurrences=documents, dry_run=request.dry_run), status)
+
+
+async def occurrences(service: Service, call: Call[None, PageQuery]) -> Answer:
+    """Return what became of the occurrences of a schedule."""
+    schedule_id, query = schedule_id_in(call), call.query
+    scope = f"occurrences/{schedule_id}"
+    place = unseal_pair(scope, query.cursor)
+    before = None if place is None else _EPOCH + place[0] * _MICROSECOND
+    found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.tenant)
+    last = ((found[-1].fire_at - _EPOCH) // _MICROSECOND, 0) if len(found) == query.limit else None
+    documents = [occurrence_document(each) for each in found]
+    return Answer(OccurrencePage(occurrences=documents, next_cursor=None if last is None else seal_pair(scope, last)))

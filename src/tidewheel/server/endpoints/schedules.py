@@ -1,0 +1,149 @@
+"""Schedules: made, changed, paused, triggered and removed."""
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import Annotated, Final, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.checks import check_name
+from tidewheel.model.schedule import Schedule, ScheduleSpec
+from tidewheel.server.cursors import seal_id, unseal_id
+from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.filters import MOST_PER_PAGE, scope_of
+from tidewheel.server.job_request import Name
+from tidewheel.server.names import id_in
+from tidewheel.server.preconditions import etag_of, expected_version, required_version
+from tidewheel.server.reading import parameter
+from tidewheel.server.schedule_document import SchedulePage, occurrence_document, schedule_document
+from tidewheel.server.schedule_request import SchedulePatch, ScheduleRequest, patched, schedule_spec_of
+from tidewheel.server.service import Service
+from tidewheel.triggers import Cron, Interval
+from tidewheel.triggers.planning import trigger_of
+
+OK: Final = 200
+CREATED: Final = 201
+ACCEPTED: Final = 202
+NO_CONTENT: Final = 204
+T = TypeVar("T")
+
+
+class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which schedules to list."""
+
+    name: Name | None = None
+    """Only the one of this name."""
+    limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
+    cursor: Annotated[str, Meta(max_length=200)] | None = None
+    """The `next_cursor` of the page before."""
+
+
+async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
+    """Make a schedule."""
+    spec = schedule_spec_of(call.body, call.tenant)
+    schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
+    return _answer(schedule, CREATED, ("location", f"/v1/schedules/{schedule.id}"))
+
+
+async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
+    """Return a page of schedules."""
+    query, tenant = call.query, call.tenant
+    scope = scope_of("schedules", query)
+    after = unseal_id(scope, query.cursor)
+    if query.name is not None:
+        name: str = parameter(partial(check_name, "name", query.name))
+        found = await _named(service, name, tenant)
+    else:
+        found = await service.store.schedules(tenant=tenant, limit=query.limit, after=after)
+    last = found[-1].id if query.name is None and len(found) == query.limit else None
+    documents = [schedule_document(schedule) for schedule in found]
+    return Answer(SchedulePage(schedules=documents, next_cursor=seal_id(scope, last)))
+
+
+async def _named(service: Service, name: str, tenant: str) -> list[Schedule]:
+    try:
+        return [await service.store.find_schedule(name, tenant=tenant)]
+    except NotFound:
+        return []
+
+
+async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return a schedule."""
+    return _answer(await known(service, call))
+
+
+async def put(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
+    """Give a schedule another definition."""
+    schedule = await known(service, call)
+    version = required_version(call.headers, schedule.name, schedule.version)
+    return await _change(service, schedule, schedule_spec_of(call.body, schedule.tenant), version)
+
+
+async def patch(service: Service, call: Call[SchedulePatch, NoQuery]) -> Answer:
+    """Change some of the definition of a schedule."""
+    schedule = await known(service, call)
+    version = required_version(call.headers, schedule.name, schedule.version)
+    return await _change(service, schedule, patched(schedule, call.body), version)
+
+
+async def _change(service: Service, schedule: Schedule, spec: ScheduleSpec, version: int) -> Answer:
+    change = service.store.change_schedule(schedule.id, spec, version=version, tenant=schedule.tenant)
+    return _answer(await _told_by_rule(spec, change))
+
+
+async def pause(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Let a schedule fire no more, until it is resumed."""
+    return _answer(await service.store.pause_schedule(id_in(call, _WHAT), tenant=call.tenant))
+
+
+async def resume(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Let a paused schedule fire again, from now on."""
+    return _answer(await service.store.resume_schedule(id_in(call, _WHAT), tenant=call.tenant))
+
+
+async def trigger(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Make a job of a schedule now."""
+    made = await service.store.trigger_schedule(id_in(call, _WHAT), tenant=call.tenant)
+    return Answer(occurrence_document(made), ACCEPTED, (("location", f"/v1/jobs/{made.job_id}"),))
+
+
+async def delete(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Remove a schedule, and cancel those of its jobs that have not started."""
+    schedule_id, version = id_in(call, _WHAT), None
+    if "if-match" in call.headers:
+        schedule = await known(service, call)
+        version = expected_version(call.headers, schedule.name, schedule.version)
+    await service.store.delete_schedule(schedule_id, version=version, tenant=call.tenant)
+    return Answer(None, NO_CONTENT)
+
+
+async def known(service: Service, call: Call[object, object]) -> Schedule:
+    """Return the schedule of the path."""
+    return await service.store.get_schedule(schedule_id_in(call), tenant=call.tenant)
+
+
+def schedule_id_in(call: Call[object, object]) -> UUID:
+    """Return the id in the path."""
+    return id_in(call, _WHAT)
+
+
+async def _told_by_rule(spec: ScheduleSpec, done: Awaitable[T]) -> T:
+    """Call a trigger that never fires by the field that a client knows it by."""
+    try:
+        return await done
+    except Invalid as error:
+        if error.field != "trigger":
+            raise
+        rule = trigger_of(spec).rule
+        field = "cron" if isinstance(rule, Cron) else "every" if isinstance(rule, Interval) else "at"
+        raise Invalid(field, error.why) from None
+
+
+def _answer(schedule: Schedule, status: int = OK, *headers: tuple[str, str]) -> Answer:
+    return Answer(schedule_document(schedule), status, (etag_of(schedule.version), *headers))
+
+
+_WHAT: Final = "schedule"

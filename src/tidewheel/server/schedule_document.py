@@ -1,0 +1,184 @@
+"""A schedule, its occurrences and what is to come of it, as a client sees them."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.model.misfire import MisfirePolicy
+from tidewheel.model.overlap import Overlap
+from tidewheel.model.resources import Needs
+from tidewheel.model.schedule import Fate, Occurrence, Schedule, Source
+from tidewheel.server.job_document import PRIORITIES, RetryDocument, retry_document
+from tidewheel.server.job_request import Instant, PriorityName
+from tidewheel.triggers import Cron, Interval, Once, Trigger
+from tidewheel.triggers.planning import recurrence_of, trigger_of
+from tidewheel.triggers.preview import Change, Preview
+
+
+class MisfireDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of occurrences that were missed."""
+
+    policy: MisfirePolicy
+    most: int
+    grace: float
+
+
+class ScheduleDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule: its definition, and how far it has come. Times are in UTC, durations in seconds."""
+
+    id: UUID
+    name: str
+    description: str
+    tenant: str
+    kind: str
+    args: dict[str, Any]
+    queue: str
+    priority: PriorityName
+    labels: dict[str, str]
+    needs: Needs
+    retry: RetryDocument
+    timeout: float
+    limit_keys: list[str]
+    type: str
+    """`cron`, `interval` or `once`."""
+    recurrence: str
+    """The same in words."""
+    cron: str | None
+    every: float | None
+    at: Instant | None
+    timezone: str | None
+    start: Instant | None
+    end: Instant | None
+    max_occurrences: int | None
+    jitter: float
+    spread: float
+    overlap: Overlap
+    max_concurrency: int | None
+    misfire: MisfireDocument
+    paused: bool
+    version: int
+    """Rises with each change; the `ETag` says the same."""
+    created_at: Instant
+    updated_at: Instant
+    next_fire_at: Instant | None
+    """The first occurrence without a record; null while it is paused and when there will be no more."""
+    fired: int
+    """How many planned occurrences were recorded, run or not."""
+    declared_by: str | None
+    """The app in whose code it is declared."""
+    orphaned_at: Instant | None
+    """When it was noticed that the code of that app declares it no more."""
+
+
+class SchedulePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Schedules, oldest first."""
+
+    schedules: list[ScheduleDocument]
+    next_cursor: str | None
+
+
+class OccurrenceDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One firing: it has a job, or a reason why it did not run, or both."""
+
+    fire_at: Instant
+    outcome: Fate
+    reason: str
+    source: Source
+    job_id: UUID | None
+
+
+class OccurrencePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Occurrences, latest first."""
+
+    occurrences: list[OccurrenceDocument]
+    next_cursor: str | None
+
+
+class PreviewDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """An occurrence that is to come, or that would have been."""
+
+    fire_at: Instant
+    local: Instant
+    """The same in the zone of the schedule."""
+    change: Change | None
+    """Whether wall time is skipped (`gap`) or repeated (`fold`) on its day."""
+    note: str
+    """What that means for it, in words."""
+
+
+class PreviewList(msgspec.Struct, frozen=True, kw_only=True):
+    """Occurrences, first to last."""
+
+    occurrences: list[PreviewDocument]
+
+
+def schedule_document(schedule: Schedule) -> ScheduleDocument:
+    """Return the document of a schedule."""
+    trigger = trigger_of(schedule)
+    misfire = schedule.misfire
+    return ScheduleDocument(
+        id=schedule.id,
+        name=schedule.name,
+        description=schedule.description,
+        tenant=schedule.tenant,
+        kind=schedule.kind,
+        args=dict(schedule.args),
+        queue=schedule.queue,
+        priority=PRIORITIES[schedule.priority],
+        labels=dict(schedule.labels),
+        needs=schedule.needs,
+        retry=retry_document(schedule.retry),
+        timeout=schedule.timeout.total_seconds(),
+        limit_keys=list(schedule.limit_keys),
+        recurrence=recurrence_of(schedule),
+        overlap=schedule.overlap,
+        max_concurrency=schedule.max_concurrency,
+        misfire=MisfireDocument(policy=misfire.policy, most=misfire.most, grace=misfire.grace.total_seconds()),
+        paused=schedule.paused,
+        version=schedule.version,
+        created_at=schedule.created_at,
+        updated_at=schedule.updated_at,
+        next_fire_at=schedule.next_fire_at,
+        fired=schedule.fired,
+        declared_by=schedule.declared_by,
+        orphaned_at=schedule.orphaned_at,
+        **_when(trigger),
+    )
+
+
+def _when(trigger: Trigger) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "cron": None,
+        "every": None,
+        "at": None,
+        "timezone": None,
+        "start": trigger.start,
+        "end": trigger.end,
+        "max_occurrences": trigger.max_occurrences,
+        "jitter": trigger.jitter.total_seconds(),
+        "spread": trigger.spread.total_seconds(),
+    }
+    match trigger.rule:
+        case Cron(expression=expression, zone=zone):
+            return found | {"type": "cron", "cron": expression, "timezone": zone}
+        case Interval(every=every):
+            return found | {"type": "interval", "every": every.total_seconds()}
+        case Once(at=at):
+            return found | {"type": "once", "at": at}
+
+
+def occurrence_document(occurrence: Occurrence) -> OccurrenceDocument:
+    """Return the document of an occurrence."""
+    return OccurrenceDocument(
+        fire_at=occurrence.fire_at,
+        outcome=occurrence.outcome,
+        reason=occurrence.reason,
+        source=occurrence.source,
+        job_id=occurrence.job_id,
+    )
+
+
+def preview_document(preview: Preview) -> PreviewDocument:
+    """Return the document of an occurrence that is to come."""
+    return PreviewDocument(fire_at=preview.fire_at, local=preview.local, change=preview.change, note=preview.note)
