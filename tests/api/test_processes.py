@@ -73,7 +73,7 @@ def test_servers_side_by_side_on_postgresql_see_the_same_jobs(tmp_path: Path, po
         assert two.get(first.headers["location"]).json()["id"] == again.json()["id"]
         page = one.get("/v1/jobs?limit=1&kind=command").json()
         rest = two.get("/v1/jobs", params={"kind": "command", "cursor": page["next_cursor"]})
-        assert rest.json() == {"jobs": [], "next_cursor": None}
+        assert rest.json()["jobs"] == []
 
 
 def test_a_request_under_way_is_answered_before_the_server_ends(tmp_path: Path) -> None:

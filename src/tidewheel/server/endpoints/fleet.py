@@ -32,7 +32,11 @@ class WorkerDocument(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer
     ttl: float
     """Seconds of silence after which its jobs go elsewhere."""
+    tenant: str | None
+    """Whose worker it is; null for those that serve all."""
     alive: bool
+    beat: int
+    """How often it was heard of."""
     registered_at: Instant
     beat_at: Instant
     """When it was last heard of."""
@@ -105,7 +109,9 @@ def _worker(worker: Worker) -> WorkerDocument:
         kinds=None if worker.kinds is None else list(worker.kinds),
         offer=worker.offer,
         ttl=worker.ttl.total_seconds(),
+        tenant=worker.tenant,
         alive=worker.alive,
+        beat=worker.beat,
         registered_at=worker.registered_at,
         beat_at=worker.beat_at,
         lease_until=worker.lease_until,
