@@ -10,6 +10,7 @@ from tidewheel.errors import Unauthenticated
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ApiKey
 from tidewheel.model.request_rate import Allowance, Rate, rate_fields
+from tidewheel.model.session import SessionToken
 from tidewheel.server.access.key_ring import REMEMBER, KeyRing
 from tidewheel.server.access.throttle import Throttle
 from tidewheel.store.access import KeyStore
@@ -55,8 +56,8 @@ class Door:
         self._has_keys = False
         self._looked_at = float("-inf")
 
-    async def admit(self, key: str | None, address: str, *, cost: int = 1) -> Admitted:
-        """Return who comes with a key from an address, with a request that counts as `cost`.
+    async def admit(self, key: str | SessionToken | None, address: str, *, cost: int = 1) -> Admitted:
+        """Return who comes with a key or a session from an address, with a request that counts as `cost`.
 
         Raises Unauthenticated, TooMany for too many wrong keys, and Unavailable. A request too many is not an error
         here: the caller must know who it was, and the fields of the answer.
