@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_commands import tide
+from tests.cli.terminal import tide
 from tidewheel.model.api_key import flaw_of
 
 
@@ -68,7 +68,7 @@ def test_a_key_is_revoked_by_its_prefix(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
     done = tide(tmp_path, *words)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (1 if why.startswith("no ") else 2, "")
     assert done.stderr.startswith(f"tide: {why}")
     assert len(done.stderr.splitlines()) == 1
 
@@ -76,7 +76,7 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, words: tuple[str, ...
 def test_a_whole_key_given_by_mistake_is_not_repeated(tmp_path: Path) -> None:
     text = answer(tmp_path, "key", "create", "k", "--role", "viewer")["key"]
     done = tide(tmp_path, "key", "revoke", text)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert text not in done.stderr
 
 
@@ -123,4 +123,4 @@ def test_what_was_changed_is_shown_with_who_did_it(tmp_path: Path) -> None:
 def test_a_folder_of_secrets_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -> None:
     for command in ("worker", "up"):
         done = tide(tmp_path, command, "--secrets", "nowhere")
-        assert (done.returncode, done.stderr) == (1, "tide: secrets: there is no folder nowhere\n")
+        assert (done.returncode, done.stderr) == (2, "tide: secrets: there is no folder nowhere\n")

@@ -52,11 +52,11 @@ class Watched:
 
     def __init__(self, page: Page, allowed: str) -> None:
         self.complaints: list[str] = []
-        page.on("console", lambda message: self._note(message.type in ("error", "warning"), message.text))
-        page.on("pageerror", lambda error: self._note(True, str(error)))
-        page.on("request", lambda request: self._note(not _is_own(request, allowed), f"asked {request.url}"))
+        page.on("console", lambda told: self._note(told.text, bad=told.type in ("error", "warning")))
+        page.on("pageerror", lambda error: self._note(str(error), bad=True))
+        page.on("request", lambda request: self._note(request.url, bad=not _is_own(request, allowed)))
 
-    def _note(self, bad: bool, text: str) -> None:  # noqa: FBT001 - a condition
+    def _note(self, text: str, *, bad: bool) -> None:
         if bad:
             self.complaints.append(text)
 

@@ -50,6 +50,8 @@ def sites(folder: Path, *doors: Keyless) -> Iterator[list[Site]]:
     found: list[Site] = []
     ready, failed = threading.Event(), list[BaseException]()
     stop: list[Any] = []
+    for number in range(len(doors)):
+        (folder / str(number)).mkdir()
 
     async def serve() -> None:
         done = asyncio.Event()
@@ -81,12 +83,12 @@ def sites(folder: Path, *doors: Keyless) -> Iterator[list[Site]]:
 
 
 async def _open(stack: AsyncExitStack, folder: Path, keyless: Keyless) -> Site:
-    folder.mkdir(parents=True)
     store = await open_store(f"sqlite:///{folder}/tide.db")
     stack.push_async_callback(store.close)
     blobs = open_blobs((folder / "blobs").as_uri())
     service, door = Service(store, blobs, CLOCK), Door(store, CLOCK, keyless=keyless)
     stack.push_async_callback(door.close)
+    stack.push_async_callback(service.close)
     reserved = Reservation(Address(port=0))
     stack.callback(reserved.close)
     serving = Serving(build_app(service, door), service, reserved.address, CLOCK)

@@ -102,7 +102,7 @@ async def test_a_store_that_is_newer_than_the_program_is_refused_with_advice(
 async def test_a_store_that_was_never_migrated_is_refused_with_advice(
     empty_database: str, connect: Connect, use: Callable[[str], Awaitable[Any]]
 ) -> None:
-    with pytest.raises(StoreMismatch, match=f"schema 0.*needs {NEWEST}.*tide store migrate"):
+    with pytest.raises(StoreMismatch, match=f"schema 0.*needs {NEWEST}.*tide db upgrade"):
         await soon(use(empty_database))
 
     assert await (await connect(empty_database)).fetchval("SELECT to_regnamespace('tidewheel')") is None

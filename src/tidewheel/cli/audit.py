@@ -1,18 +1,17 @@
 """`tide audit`: who changed what. It reads the database itself, with a server or without."""
 
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 import typer
 
-from tidewheel.cli.options import Database
-from tidewheel.cli.showing import Format, Output, show_json, show_table, with_store
+from tidewheel.cli.showing import Columns, show_list
+from tidewheel.cli.verb import Session, with_session
 from tidewheel.errors import Invalid
 from tidewheel.model.audit import AuditEntry, AuditFilter
 from tidewheel.store.access import MAX_PAGE
 from tidewheel.store.base import Store
-from tidewheel.wiring import DEFAULT_URL
 
 TenantName = Annotated[str | None, typer.Option("--tenant", help="Only what concerns this tenant.")]
 ActionName = Annotated[str | None, typer.Option("--action", help="Only this action, such as keys.write.")]
@@ -20,24 +19,20 @@ Subject = Annotated[str | None, typer.Option("--subject", help="Only what was do
 Last = Annotated[int, typer.Option("--last", help="How many entries to show at most.")]
 
 
+@with_session
 def audit(
+    session: Session,
     *,
     tenant: TenantName = None,
     action: ActionName = None,
     subject: Subject = None,
     last: Last = 50,
-    output: Output = Format.TEXT,
-    database: Database = DEFAULT_URL,
 ) -> None:
     """Show who changed what, newest first."""
     if last < 1:
         raise Invalid("last", f"must be at least 1, not {last}")
     where = AuditFilter(tenant=tenant, action=action, subject=subject)
-    entries = with_store(database, lambda store: _newest(store, where, last))
-    if output is Format.JSON:
-        show_json([msgspec.to_builtins(entry) for entry in entries])
-        return
-    show_table(("at", "actor", "tenant", "action", "subject", "detail"), [_row(entry) for entry in entries])
+    show_list(session.ask(lambda store: _newest(store, where, last)), COLUMNS, session.output)
 
 
 async def _newest(store: Store, where: AuditFilter, most: int) -> list[AuditEntry]:
@@ -52,6 +47,15 @@ async def _newest(store: Store, where: AuditFilter, most: int) -> list[AuditEntr
     return entries
 
 
-def _row(entry: AuditEntry) -> tuple[object, ...]:
-    detail = "" if entry.detail is None else msgspec.json.encode(entry.detail).decode()
-    return (entry.at, entry.actor, entry.tenant, entry.action, entry.subject, detail)
+def _detail(entry: AuditEntry) -> str:
+    return "" if entry.detail is None else msgspec.json.encode(entry.detail).decode()
+
+
+COLUMNS: Final[Columns[AuditEntry]] = {
+    "at": lambda entry: entry.at,
+    "actor": lambda entry: entry.actor,
+    "tenant": lambda entry: entry.tenant,
+    "action": lambda entry: entry.action,
+    "subject": lambda entry: entry.subject,
+    "detail": _detail,
+}

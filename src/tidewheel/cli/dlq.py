@@ -1,48 +1,61 @@
 """`tide dlq`: dead letters, by what they died of, and sending them round again."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 
-from tidewheel.cli.options import Database
+from tidewheel.cli.job import COLUMNS as JOBS
+from tidewheel.cli.job import Limit
+from tidewheel.cli.lazy import group
+from tidewheel.cli.picking import JobId, Kind, Queue, job_id
+from tidewheel.cli.showing import Columns, Yes, confirm, show_list
+from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
-from tidewheel.model.job import DEFAULT_TENANT
-from tidewheel.sdk.app import App
+from tidewheel.model.dead_letter import DeadGroup
 from tidewheel.sdk.dead_letters import DeadOptions
-from tidewheel.wiring import DEFAULT_URL
 
-app = typer.Typer(help="Look after dead letters: jobs that ended without success.", no_args_is_help=True)
+app = group("Look after dead letters: jobs that ended without success.")
 
-Tenant = Annotated[str, typer.Option(help="Whose they are.")]
-Kind = Annotated[str | None, typer.Option(help="Only those of this kind.")]
-Queue = Annotated[str | None, typer.Option(help="Only those of this queue.")]
 Fingerprint = Annotated[str | None, typer.Option(help="Only those with this fingerprint, as `groups` shows it.")]
-Limit = Annotated[int, typer.Option(help="How many to show at most.")]
+
+GROUPS: Final[Columns[DeadGroup]] = {
+    "fingerprint": lambda dead: dead.fingerprint,
+    "jobs": lambda dead: dead.jobs,
+    "last seen": lambda dead: dead.last_seen,
+    "kind": lambda dead: dead.kind,
+    "error": lambda dead: None if dead.error is None else clean_text(dead.error.message.partition("\n")[0], 100),
+}
 
 
-@app.command()
-def groups(
-    database: Database = DEFAULT_URL,
-    tenant: Tenant = DEFAULT_TENANT,
+@verb(app)
+def groups(session: Session, *, kind: Kind = None, queue: Queue = None, limit: Limit = 50) -> None:
+    """Show what died of what, the largest group first."""
+    with session.app() as tide:
+        found = tide.dead_letters.groups(limit=limit, **_where(kind=kind, queue=queue))
+    show_list(found, GROUPS, session.output)
+
+
+@verb(app, "list")
+def list_dead(
+    session: Session,
+    *,
     kind: Kind = None,
     queue: Queue = None,
+    fingerprint: Fingerprint = None,
     limit: Limit = 50,
 ) -> None:
-    """Print what died of what, the largest group first: fingerprint, number, last seen, kind, error."""
-    with App(database, tenant=tenant) as tide:
-        for group in tide.dead_letters.groups(limit=limit, **_where(kind=kind, queue=queue)):
-            error = "" if group.error is None else clean_text(group.error.message.partition("\n")[0], 100)
-            seen = f"{group.last_seen:%Y-%m-%d %H:%M:%S}"
-            typer.echo(f"{group.fingerprint}  {group.jobs:>7}  {seen}  {group.kind}  {error}")
+    """List dead letters, newest first."""
+    with session.app() as tide:
+        found = tide.dead_letters.list(limit=limit, **_where(kind=kind, queue=queue, fingerprint=fingerprint))
+    show_list(found, JOBS, session.output)
 
 
-@app.command()
+@verb(app)
 def redrive(
+    session: Session,
     *,
-    database: Database = DEFAULT_URL,
-    tenant: Tenant = DEFAULT_TENANT,
     kind: Kind = None,
     queue: Queue = None,
     fingerprint: Fingerprint = None,
@@ -50,24 +63,30 @@ def redrive(
         float | None, typer.Option(help="How many become due in a second; all at once if left out.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Send dead letters round again. Interrupted, it may be begun anew: what went is no longer there."""
-    with App(database, tenant=tenant) as tide:
-        where = _where(kind=kind, queue=queue, fingerprint=fingerprint)
-        number = tide.dead_letters.redrive(rate=rate, dry_run=dry_run, **where)
-    typer.echo(f"{number} would go" if dry_run else f"{number} sent round again")
+    where = _where(kind=kind, queue=queue, fingerprint=fingerprint)
+    with session.app() as tide:
+        number = tide.dead_letters.redrive(rate=rate, dry_run=True, **where)
+        if dry_run:
+            typer.echo(f"{number} would go")
+            return
+        if not confirm(number, "dead letters would go round again", yes=yes):
+            raise typer.Abort
+        typer.echo(f"{tide.dead_letters.redrive(rate=rate, **where)} sent round again")
 
 
-@app.command()
+@verb(app)
 def retry(
-    job: Annotated[str, typer.Argument(help="The id of the job.")],
-    database: Database = DEFAULT_URL,
-    tenant: Tenant = DEFAULT_TENANT,
+    session: Session,
+    job: JobId,
+    *,
     args: Annotated[str | None, typer.Option(help='Other arguments, as JSON: {"order": 7}.')] = None,
 ) -> None:
     """Send one dead letter round again, with other arguments if some are given."""
-    with App(database, tenant=tenant) as tide:
-        info = tide.dead_letters.retry(tide.job(job).id, None if args is None else _arguments(args))
+    with session.app() as tide:
+        info = tide.dead_letters.retry(job_id(job), None if args is None else parse_arguments(args))
     typer.echo(f"{info.id} {info.state}")
 
 
@@ -76,8 +95,9 @@ def _where(**given: str | None) -> DeadOptions:
     return chosen  # type: ignore[no-any-return] # of just these names
 
 
-def _arguments(text: str) -> dict[str, Any]:
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Return arguments that were given as JSON."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
-        raise Invalid("args", f"must be a JSON object: {error}") from None
+        raise Invalid("args", f'must be a JSON object such as {{"order": 7}}: {error}') from None

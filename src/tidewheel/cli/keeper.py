@@ -1,50 +1,41 @@
 """`tide keeper`: the chores, for those who want to see one done."""
 
-import asyncio
 from typing import Annotated
 
 import typer
 
-from tidewheel.cli.options import Database
+from tidewheel.cli.guessing import name_among
+from tidewheel.cli.lazy import group
+from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.keeper import Chore, chore_named, chores_of
 from tidewheel.store.base import Store
-from tidewheel.wiring import DEFAULT_URL, open_store
 
-app = typer.Typer(
-    help="Look at the chores that every worker does beside its jobs, unless told not to.", no_args_is_help=True
-)
+app = group("Look at the chores that every worker does beside its jobs.")
 
 
-@app.command("chores")
-def list_chores(database: Database = DEFAULT_URL) -> None:
+@verb(app, "chores")
+def list_chores(session: Session) -> None:
     """Print the names of the chores."""
 
-    async def names() -> list[str]:
-        store = await open_store(database)
-        try:
-            return [chore.name for chore in _chores(store)]
-        finally:
-            await store.close()
+    async def names(store: Store) -> list[str]:
+        return [chore.name for chore in _chores(store)]
 
-    typer.echo("\n".join(asyncio.run(names())))
+    typer.echo("\n".join(session.ask(names)))
 
 
-@app.command("run-once")
+@verb(app, "run-once")
 def run_once(
-    chore: Annotated[str, typer.Argument(help="One of the names that `tide keeper chores` prints.")],
-    database: Database = DEFAULT_URL,
+    session: Session, chore: Annotated[str, typer.Argument(help="One of the names that `tide keeper chores` prints.")]
 ) -> None:
     """Do one piece of a chore now, whoever has its duty: a chore that is done twice does no harm."""
 
-    async def do() -> int:
-        store = await open_store(database)
-        try:
-            return await chore_named(_chores(store), chore).run_once()
-        finally:
-            await store.close()
+    async def do(store: Store) -> int:
+        chores = _chores(store)
+        name_among("chore", chore, [each.name for each in chores])
+        return await chore_named(chores, chore).run_once()
 
-    typer.echo(f"{chore}: {asyncio.run(do())}")
+    typer.echo(f"{chore}: {session.ask(do)}")
 
 
 def _chores(store: Store) -> list[Chore]:

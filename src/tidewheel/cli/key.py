@@ -1,22 +1,22 @@
 """`tide key`: who may come in by the network. It works on the database itself, with a server or without."""
 
 import secrets
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 import typer
 
-from tidewheel.cli.options import Database
-from tidewheel.cli.showing import Format, Output, show_json, show_table, whoever_types, with_store
+from tidewheel.cli.lazy import group
+from tidewheel.cli.showing import Columns, Format, show_list, show_value, whoever_types
+from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import NotFound
 from tidewheel.model.access import parse_role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, check_prefix, make_key
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
-from tidewheel.wiring import DEFAULT_URL
 
-app = typer.Typer(help="Give out, list and revoke keys.", no_args_is_help=True)
+app = group("Give out, list and revoke keys.")
 PAGE = 1000
 
 Name = Annotated[str, typer.Argument(help="For people: who or what the key is for.")]
@@ -30,8 +30,9 @@ Burst = Annotated[int | None, typer.Option("--burst", help="Requests at once.")]
 Prefix = Annotated[str, typer.Argument(help="The first part of the key, as `tide key list` shows it.")]
 
 
-@app.command()
+@verb(app)
 def create(
+    session: Session,
     name: Name,
     *,
     role: RoleName,
@@ -39,8 +40,6 @@ def create(
     expires: Expires = None,
     rate: RatePerSecond = None,
     burst: Burst = None,
-    output: Output = Format.TEXT,
-    database: Database = DEFAULT_URL,
 ) -> None:
     """Make a key and print it. It is shown this once: only a digest of it is kept."""
     spec = KeySpec(
@@ -52,32 +51,27 @@ def create(
         burst=burst,
     )
     made = make_key(secrets.token_bytes(ENTROPY))
-    key = with_store(database, lambda store: store.create_key(spec, made.proof, by=whoever_types()))
-    if output is Format.JSON:
-        show_json({"key": made.text, **_document(key)})
+    key = session.ask(lambda store: store.create_key(spec, made.proof, by=whoever_types()))
+    if session.output is not Format.TABLE:
+        show_value({"key": made.text, **_document(key)}, session.output)
     else:
         typer.echo(made.text)
         typer.echo(f"This is shown once. Revoke it by: tide key revoke {key.prefix}", err=True)
 
 
-@app.command("list")
-def list_keys(*, tenant: TenantName = None, output: Output = Format.TEXT, database: Database = DEFAULT_URL) -> None:
+@verb(app, "list")
+def list_keys(session: Session, *, tenant: TenantName = None) -> None:
     """Show the keys, newest first; never what opens doors."""
-    keys = with_store(database, lambda store: _all_keys(store, tenant))
-    if output is Format.JSON:
-        show_json([_document(key) for key in keys])
-        return
-    head = ("prefix", "name", "role", "tenant", "created", "expires", "last used", "revoked")
-    show_table(head, [_row(key) for key in keys])
+    show_list(session.ask(lambda store: _all_keys(store, tenant)), COLUMNS, session.output)
 
 
-@app.command()
-def revoke(prefix: Prefix, *, output: Output = Format.TEXT, database: Database = DEFAULT_URL) -> None:
+@verb(app)
+def revoke(session: Session, prefix: Prefix) -> None:
     """Make a key open nothing any more, everywhere within a second. There is no way back."""
     plain = check_prefix(prefix)
-    key = with_store(database, lambda store: _revoke(store, plain))
-    if output is Format.JSON:
-        show_json(_document(key))
+    key = session.ask(lambda store: _revoke(store, plain))
+    if session.output is not Format.TABLE:
+        show_value(_document(key), session.output)
     else:
         typer.echo(f"{key.prefix} ({key.name}) is revoked")
 
@@ -103,7 +97,13 @@ def _document(key: ApiKey) -> dict[str, Any]:
     return document
 
 
-def _row(key: ApiKey) -> tuple[object, ...]:
-    tenant = "(all)" if key.tenant is None else key.tenant
-    times = (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)
-    return (key.prefix, key.name, key.role.value, tenant, *times)
+COLUMNS: Final[Columns[ApiKey]] = {
+    "prefix": lambda key: key.prefix,
+    "name": lambda key: key.name,
+    "role": lambda key: key.role.value,
+    "tenant": lambda key: "(all)" if key.tenant is None else key.tenant,
+    "created": lambda key: key.created_at,
+    "expires": lambda key: key.expires_at,
+    "last used": lambda key: key.last_used_at,
+    "revoked": lambda key: key.revoked_at,
+}

@@ -1,56 +1,121 @@
-"""How short commands ask the store, and show what they found: as columns for people, or as JSON for programs."""
+"""How commands show what they found: as columns for people, or as JSON or YAML for programs."""
 
-import asyncio
 import enum
 import getpass
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
-from typing import Annotated, Any, TypeVar
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 import typer
 
+from tidewheel.cli.yaml_text import yaml_text
+from tidewheel.errors import Invalid
 from tidewheel.model.access import Actor, Role
-from tidewheel.store.base import Store
-from tidewheel.wiring import open_store
+from tidewheel.model.checks import duration_text
 
 T = TypeVar("T")
+Columns = Mapping[str, Callable[[T], Any]]
+"""Titles, and what to show of a thing below each."""
 
 
 class Format(enum.StrEnum):
     """What a command prints."""
 
-    TEXT = "text"
+    TABLE = "table"
     JSON = "json"
+    YAML = "yaml"
 
 
-Output = Annotated[Format, typer.Option("--output", "-o", help="text for people, json for programs.")]
+Output = Annotated[
+    Format, typer.Option("--output", "-o", envvar="TIDE_OUTPUT", help="table for people; json, yaml for programs.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+
+_COLOURS: Final = {
+    "running": "cyan",
+    "succeeded": "green",
+    "dead": "red",
+    "held": "yellow",
+    "retrying": "yellow",
+    "limited": "yellow",
+    "cancelled": "dim",
+    "dropped": "dim",
+    "skipped": "dim",
+    "expired": "red",
+}
 
 
-def with_store(url: str, work: Callable[[Store], Awaitable[T]]) -> T:
-    """Open a store for one piece of work."""
-
-    async def run() -> T:
-        store = await open_store(url)
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    return asyncio.run(run())
+def show_value(value: Any, output: Format = Format.JSON) -> None:
+    """Print something for programs; columns have no place for a single value, so people get JSON, too."""
+    plain = msgspec.to_builtins(value)
+    if output is Format.YAML:
+        typer.echo(yaml_text(plain))
+    else:
+        typer.echo(msgspec.json.format(msgspec.json.encode(plain)).decode())
 
 
-def show_json(value: Any) -> None:
-    """Print a value as JSON."""
-    typer.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+def show_list(
+    things: Sequence[T], columns: Columns[T], output: Format, document: Callable[[T], Any] = msgspec.to_builtins
+) -> None:
+    """Print things: a line each for people, or a list of documents for programs."""
+    if output is Format.TABLE:
+        show_table(tuple(columns), [[cell(thing) for cell in columns.values()] for thing in things])
+    else:
+        show_value([document(thing) for thing in things], output)
+
+
+def show_one(thing: T, rows: Columns[T], output: Format, document: Callable[[T], Any] = msgspec.to_builtins) -> None:
+    """Print one thing: a line for each of its traits that is there, or a document."""
+    if output is not Format.TABLE:
+        show_value(document(thing), output)
+        return
+    traits = [(title, _text(cell(thing))) for title, cell in rows.items()]
+    width = max(len(title) for title, _ in traits)
+    for title, text in traits:
+        if text != "-":
+            typer.echo(f"{title.ljust(width)}  {text}")
 
 
 def show_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print columns as wide as they must be."""
-    cells = [list(head), *([_text(cell) for cell in row] for row in rows)]
+    """Print columns as wide as they must be; on a terminal, with colours and no wider than it is."""
+    texts = [[_text(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _show_on_terminal(head, texts)
+        return
+    cells = [list(head), *texts]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     for row in cells:
         typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _show_on_terminal(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - takes longer to load than most commands to run
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column, title in enumerate(head):
+        table.add_column(title, overflow="ellipsis", no_wrap=True, min_width=36 if _is_id(rows, column) else None)
+    for row in rows:
+        table.add_row(*(Text(cell, style=_COLOURS.get(cell, "")) for cell in row))
+    Console(no_color=True if os.environ.get("NO_COLOR") else None, highlight=False).print(table)
+
+
+def _is_id(rows: Iterable[Sequence[str]], column: int) -> bool:
+    """Tell whether a column has ids, which are of no use if they are cut."""
+    return column == 0 and any(len(row[0]) == 36 and row[0].count("-") == 4 for row in rows)  # noqa: PLR2004 - a UUID
+
+
+def confirm(count: int, what: str, *, yes: bool) -> bool:
+    """Say how many things something would be done to, and ask; where nobody can answer, it must have been said."""
+    if yes or count == 0:
+        return True
+    if not sys.stdin.isatty():
+        raise Invalid("yes", f"{count} {what}; add --yes to do it")
+    return typer.confirm(f"{count} {what}. Go on?")
 
 
 def whoever_types() -> Actor:
@@ -62,6 +127,12 @@ def whoever_types() -> Actor:
 
 
 def _text(cell: Any) -> str:
-    if cell is None:
+    if cell is None or cell in ("", ()):
         return "-"
-    return cell.isoformat(sep=" ", timespec="minutes") if isinstance(cell, datetime) else str(cell)
+    if isinstance(cell, datetime):
+        return f"{cell.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
+    if isinstance(cell, timedelta):
+        return duration_text(cell)
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return str(cell)

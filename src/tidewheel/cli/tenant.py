@@ -1,18 +1,18 @@
 """`tide tenant`: the shares and bounds of tenants. It works on the database itself, with a server or without."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 import typer
 
-from tidewheel.cli.options import Database
-from tidewheel.cli.showing import Format, Output, show_json, show_table, whoever_types, with_store
+from tidewheel.cli.lazy import group
+from tidewheel.cli.showing import Columns, show_list, whoever_types
+from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid
 from tidewheel.model.tenant import Tenant
 from tidewheel.store.base import Store
-from tidewheel.wiring import DEFAULT_URL
 
-app = typer.Typer(help="List tenants, and give them shares and bounds.", no_args_is_help=True)
+app = group("List tenants, and give them shares and bounds.")
 
 Name = Annotated[str, typer.Argument(help="The tenant.")]
 Weight = Annotated[float | None, typer.Option(help="Its share of the starts while others wait, too.")]
@@ -24,15 +24,14 @@ MaxPayload = Annotated[
 ]
 
 
-@app.command("set")
+@verb(app, "set")
 def set_tenant(
+    session: Session,
     name: Name,
     *,
     weight: Weight = None,
     max_queued: MaxQueued = None,
     max_payload: MaxPayload = None,
-    output: Output = Format.TEXT,
-    database: Database = DEFAULT_URL,
 ) -> None:
     """Give a tenant its share and bounds; what is not named stays as it is."""
     changes: dict[str, float | int | None] = {} if weight is None else {"weight": weight}
@@ -44,13 +43,13 @@ def set_tenant(
         known = next(iter(await store.tenants(tenant=name)), Tenant(name=name))
         return await store.set_tenant(msgspec.structs.replace(known, **changes), by=whoever_types())
 
-    _show([with_store(database, change)], output)
+    _show([session.ask(change)], session)
 
 
-@app.command("list")
-def list_tenants(*, output: Output = Format.TEXT, database: Database = DEFAULT_URL) -> None:
+@verb(app, "list")
+def list_tenants(session: Session) -> None:
     """Show the tenants that are known: from their first job on, or because they were given something."""
-    _show(with_store(database, lambda store: store.tenants()), output)
+    _show(session.ask(lambda store: store.tenants()), session)
 
 
 def _bound(field: str, text: str) -> int | None:
@@ -61,9 +60,13 @@ def _bound(field: str, text: str) -> int | None:
     return int(text)
 
 
-def _show(tenants: list[Tenant], output: Format) -> None:
-    if output is Format.JSON:
-        show_json([msgspec.structs.asdict(tenant) for tenant in tenants])
-        return
-    head = ("name", "weight", "max queued", "max payload")
-    show_table(head, [(each.name, f"{each.weight:g}", each.max_queued, each.max_payload) for each in tenants])
+COLUMNS: Final[Columns[Tenant]] = {
+    "name": lambda tenant: tenant.name,
+    "weight": lambda tenant: f"{tenant.weight:g}",
+    "max queued": lambda tenant: tenant.max_queued,
+    "max payload": lambda tenant: tenant.max_payload,
+}
+
+
+def _show(tenants: list[Tenant], session: Session) -> None:
+    show_list(tenants, COLUMNS, session.output, msgspec.structs.asdict)

@@ -98,7 +98,7 @@ class Dashboard:
         form = request.form() if method == "POST" else {}
         if request.path == LOGIN:
             return await self._login(request, form)
-        desk = Desk(self._service, await self._admit(request))
+        desk = self._desk(request, await self._admit(request))
         if method == "POST":
             token = form.pop("form_token", ("",))[0]
             check_form(request.headers, request.browser, token)
@@ -113,12 +113,17 @@ class Dashboard:
                 return await self._run(request, self._visit(request, desk, found.groupdict(), form), target)
         raise Refused("not-found", f"there is no page {request.path[:200]}")
 
+    def _desk(self, request: Request, visitor: Visitor) -> Desk:
+        return Desk(self._service, visitor, partial(self._door.recheck, _session_of(request), request.address))
+
     async def _admit(self, request: Request, *, cost: int = 1) -> Visitor:
-        held = request.cookies
-        session = held.get(cookies.SESSION)
-        admitted = await self._door.admit(
-            None if session is None else SessionToken(session), request.address, cost=cost
-        )
+        held, session = request.cookies, _session_of(request)
+        try:
+            admitted = await self._door.admit(session, request.address, cost=cost)
+        except Unauthenticated:
+            # Browsers do not tell ports of a machine apart: it may be a session of another server here.
+            session = None
+            admitted = await self._door.admit(None, request.address, cost=cost)
         if session is None:
             check_local(_without_origin_of_links(request))
         if admitted.too_often:
@@ -179,7 +184,7 @@ class Dashboard:
 
     async def _live_part(self, request: Request, path: Mapping[str, str], page: Page) -> str:
         """Render the changing part of a page once more, for as long as the visitor may see it."""
-        desk = Desk(self._service, await self._admit(request, cost=0))
+        desk = self._desk(request, await self._admit(request, cost=0))
         context = await self._context(request, self._visit(request, desk, path, {}), page)
         if isinstance(context, Done):
             return ""
@@ -243,6 +248,11 @@ def _frame(request: Request, browser: str) -> dict[str, Any]:
         "flash": flash_of(request.cookies),
         "signed_in": cookies.SESSION in request.cookies,
     }
+
+
+def _session_of(request: Request) -> SessionToken | None:
+    text = request.cookies.get(cookies.SESSION)
+    return None if text is None else SessionToken(text)
 
 
 def _routes(targets: Iterable[Any]) -> list[tuple[Any, Any]]:

@@ -70,7 +70,7 @@ def _why_not(path: Path, *, create: bool) -> str:
     if path.is_dir():
         return f"{path} cannot be opened: it is a folder"
     if not path.exists() and not create:
-        return f"{path} cannot be opened: there is no such file yet; `tide store migrate` makes it"
+        return f"{path} cannot be opened: there is no such file yet; `tide db upgrade` makes it"
     return f"{path} cannot be opened: it, or the folder {folder}, may not be read and written"
 
 

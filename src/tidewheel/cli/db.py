@@ -1,19 +1,20 @@
-"""`tide store`: the schema of the database."""
+"""`tide db`: the schema of the database, and moving to another one."""
 
 import asyncio
 
 import typer
 
+from tidewheel.cli.lazy import group
 from tidewheel.cli.options import Database
 from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
 
-app = typer.Typer(help="Look after the schema of the database.", no_args_is_help=True)
+app = group("Look after the database: its schema, and moving to another one.")
 
 
 @app.command()
-def migrate(database: Database = DEFAULT_URL) -> None:
+def upgrade(database: Database = DEFAULT_URL) -> None:
     """Bring the schema up to date. Safe to repeat, and to run from several hosts at once."""
-    applied = asyncio.run(_migrate(database))
+    applied = asyncio.run(_upgrade(database))
     for name in applied:
         typer.echo(f"applied {name}")
     typer.echo(f"{without_secrets(database)} is up to date")
@@ -28,11 +29,11 @@ def check(database: Database = DEFAULT_URL) -> None:
 
 @app.command()
 def sql(database: Database = DEFAULT_URL) -> None:
-    """Print the SQL that `migrate` would run now, for those who apply it by hand."""
+    """Print the SQL that `upgrade` would run now, for those who apply it by hand."""
     typer.echo(asyncio.run(_sql(database)) or "-- nothing to do")
 
 
-async def _migrate(url: str) -> list[str]:
+async def _upgrade(url: str) -> list[str]:
     return await database_of(url).migrate()
 
 

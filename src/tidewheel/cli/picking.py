@@ -1,0 +1,78 @@
+"""Which jobs a command is about: by their ids, or by what they have in common."""
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Final
+from uuid import UUID
+
+import typer
+
+from tidewheel.cli.guessing import did_you_mean, name_among
+from tidewheel.cli.options import parse_labels
+from tidewheel.errors import Invalid
+from tidewheel.model.job import Job
+from tidewheel.model.states import FINAL, REDRIVABLE, State
+from tidewheel.store.base import JobFilter, Store
+
+PAGE: Final = 1000
+
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.")]
+JobIds = Annotated[list[str], typer.Argument(metavar="[JOB]...", help="The ids of the jobs; or say which by options.")]
+States = Annotated[list[str], typer.Option("--state", help=f"One of {', '.join(State)}; may be repeated.")]
+Kind = Annotated[str | None, typer.Option("--kind", help="Only jobs of this kind: the name of their task.")]
+Queue = Annotated[str | None, typer.Option("--queue", help="Only jobs of this queue.")]
+Label = Annotated[str | None, typer.Option("--label", help="Only jobs with this label, such as team=web.")]
+
+
+def job_id(text: str, field: str = "job") -> UUID:
+    """Return the id that a text stands for."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Invalid(field, f"must be the id of a job, as `tide job list` shows it, not {text[:40]!r}") from None
+
+
+def parse_states(texts: Iterable[str]) -> frozenset[State] | None:
+    """Return the states of these names; none given stands for all."""
+    return frozenset(name_among("state", text, list(State)) for text in texts) or None
+
+
+def parse_label(text: str | None) -> tuple[str, str] | None:
+    """Return the name and value of a label."""
+    return None if text is None else next(iter(parse_labels([text]).items()))
+
+
+async def matching(store: Store, where: JobFilter) -> list[Job]:
+    """Return all jobs that fit, page by page."""
+    page = await store.find(where, limit=PAGE)
+    found = page.jobs
+    while page.next is not None:
+        page = await store.find(where, limit=PAGE, after=page.next)
+        found += page.jobs
+    return found
+
+
+async def hint(store: Store, where: JobFilter) -> str:
+    """Return which queue or kind may have been meant by a filter that names one that there is not; or nothing."""
+    rows = (await store.counts(tenant=where.tenant)).rows
+    for field, given in (("queue", where.queue), ("kind", where.kind)):
+        known = sorted({getattr(row, field) for row in rows})
+        if given is not None and given not in known and (guess := did_you_mean(given, known)):
+            return f"there is no {field} {given}{guess}"
+    return ""
+
+
+def unfinished(states: frozenset[State] | None) -> frozenset[State]:
+    """Return those of the states in which a job can still be cancelled."""
+    return (states or frozenset(State)).difference(FINAL)
+
+
+def unsuccessful(states: frozenset[State] | None) -> frozenset[State]:
+    """Return those of the states from which a job can be sent round again."""
+    return (states or frozenset((State.DEAD,))).intersection(REDRIVABLE)
+
+
+def check_chosen(ids: Sequence[str], where: JobFilter) -> None:
+    """Refuse to do something to all jobs because nothing was said."""
+    chosen = (where.states, where.kind, where.queue, where.label)
+    if bool(ids) == any(part is not None for part in chosen):
+        raise Invalid("job", "name jobs by their ids, or say which by --state, --kind, --queue or --label")
