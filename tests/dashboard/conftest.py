@@ -1,11 +1,12 @@
 """One server, one world and one browser for all tests of the dashboard."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, expect, sync_playwright
 
 from tests.dashboard.site import Site, sites
 from tests.dashboard.world import World, fill
@@ -42,6 +43,7 @@ def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here, and it could not be installed: apt-get install chromium")
     with sync_playwright() as playwright:
+        expect.set_options(timeout=20_000)
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield launched
         launched.close()
@@ -52,35 +54,53 @@ class Watched:
 
     def __init__(self, page: Page, allowed: str) -> None:
         self.complaints: list[str] = []
-        page.on("console", lambda told: self._note(told.text, bad=told.type in ("error", "warning")))
-        page.on("pageerror", lambda error: self._note(str(error), bad=True))
-        page.on("request", lambda request: self._note(request.url, bad=not _is_own(request, allowed)))
+        self._page = page
+        self._allowed = allowed
+        page.on("console", self._console)
+        page.on("pageerror", self._error)
+        page.on("request", self._request)
 
-    def _note(self, text: str, *, bad: bool) -> None:
-        if bad:
-            self.complaints.append(text)
+    def stop(self) -> None:
+        self._page.remove_listener("console", self._console)
+        self._page.remove_listener("pageerror", self._error)
+        self._page.remove_listener("request", self._request)
+
+    def _console(self, told: ConsoleMessage) -> None:
+        if told.type in ("error", "warning"):
+            self.complaints.append(told.text)
+
+    def _error(self, error: Error) -> None:
+        self.complaints.append(str(error))
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self._allowed, "data:")):
+            self.complaints.append(f"asked {request.url}")
 
 
-def _is_own(request: Request, allowed: str) -> bool:
-    return request.url.startswith((allowed, "data:"))
+@pytest.fixture(scope="session")
+def window(browser: Browser, site: Site, world: World) -> Iterator[Page]:
+    """One window on the open site for all; opening one for each test would take most of the time."""
+    assert world is not None
+    context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(20_000)
+    yield context.new_page()
+    context.close()
 
 
 @pytest.fixture
-def page(browser: Browser, site: Site, world: World) -> Iterator[Page]:
-    """A fresh browser window on the open site; at its end nothing may have been complained about."""
-    assert world
-    context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 800})
-    context.set_default_timeout(10_000)
-    found = context.new_page()
-    watched = Watched(found, site.url)
-    yield found
-    context.close()
+def page(window: Page, site: Site) -> Iterator[Page]:
+    """The window as if it were fresh; at the end nothing may have been complained about."""
+    window.context.clear_cookies()
+    window.emulate_media(color_scheme="light")
+    window.set_viewport_size({"width": 1280, "height": 800})
+    watched = Watched(window, site.url)
+    yield window
+    watched.stop()
     assert watched.complaints == []
 
 
 @pytest.fixture(scope="session")
-def pictures(request: pytest.FixtureRequest) -> Path | None:
-    """Where pictures for the docs go, if they are wanted."""
-    if not request.config.getoption("--pictures", default=False):
-        return None
-    return Path(__file__).parents[2] / "docs" / "images"
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pictures go: into the docs if someone wants them anew (`make pictures`)."""
+    wanted = os.environ.get("TIDE_PICTURES") == "1"
+    return Path(__file__).parents[2] / "docs" / "images" if wanted else tmp_path_factory.mktemp("pictures")

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tidewheel.model.access import Action
-from tidewheel.server.dashboard.pages import dead_letters, fleet, flow, job, jobs, overview, schedules
+from tidewheel.server.dashboard.pages import admin, dead_letters, fleet, flow, job, jobs, overview, schedules
 from tidewheel.server.dashboard.visit import Deed, Page, Piped
 
 SLOWLY: Final = 3.0
@@ -30,6 +30,8 @@ PAGES: Final = (
     Page("/ui/limits", "Limits", "limits.html", flow.load_limits, Action.LIMITS_READ, menu="Limits"),
     Page("/ui/queues", "Queues", "queues.html", fleet.load_queues, Action.JOBS_READ, menu="Queues"),
     Page("/ui/workers", "Workers", "workers.html", fleet.load_workers, Action.WORKERS_READ, menu="Workers"),
+    Page("/ui/keys", "Keys", "keys.html", admin.load_keys, Action.KEYS_READ, SLOWLY, "Keys"),
+    Page("/ui/audit", "Audit log", "audit.html", admin.load_audit, Action.AUDIT_READ, menu="Audit"),
 )
 
 DEEDS: Final = (
@@ -45,6 +47,8 @@ DEEDS: Final = (
     Deed("/ui/gates/{id}/open", flow.open_gate),
     Deed("/ui/limits", flow.set_limit),
     Deed("/ui/limits/remove", flow.remove_limit),
+    Deed("/ui/keys", admin.create_key),
+    Deed("/ui/keys/{id}/revoke", admin.revoke_key),
 )
 
 PIPES: Final = (
