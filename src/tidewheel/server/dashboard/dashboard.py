@@ -1,11 +1,12 @@
 """The dashboard as a whole: finds the page or deed of a request, lets the visitor in, and answers in HTML."""
 
 import logging
+import re
 import secrets
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from starlette.routing import compile_path
 
@@ -45,6 +46,7 @@ _SAFE: Final = (
     ("cache-control", "no-store"),
 )
 _FOREVER: Final = ("cache-control", "public, max-age=31536000, immutable")
+_OURS: Final = re.compile(r"/ui(?:/[\w.~%-]+)*(?:\?[\w.~%&=+:,/-]*)?", re.ASCII).fullmatch
 _log = logging.getLogger(__name__)
 
 
@@ -265,7 +267,7 @@ def _lies_under(path: str, menu_path: str) -> bool:
 
 def _is_ours(place: str) -> bool:
     """Tell whether a place to go on to is a page of ours, and not of someone who made up the link."""
-    return (place == HOME or place.startswith((f"{HOME}/", f"{HOME}?"))) and quote(place, safe="/?&=%,:+-._~") == place
+    return _OURS(place) is not None and ".." not in place
 
 
 def _without_origin_of_links(request: Request) -> Mapping[str, str]:
