@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
 from tidewheel.server.access import Door, token_of
+from tidewheel.server.dashboard import Dashboard, request_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
 from tidewheel.server.entrance import admit
@@ -33,6 +34,9 @@ BODY_WITHIN: Final = 30.0
 """Seconds for a client to send a body."""
 SEND_WITHIN: Final = 30.0
 """Seconds for a client to take a piece of a stream."""
+PAGE_WITHIN: Final = 90.0
+"""Seconds for a page, or for what a form asks for."""
+MOST_FORM: Final = 256 * 1024
 MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
 MOST_HELD: Final = 256 * 1024 * 1024
@@ -56,7 +60,10 @@ class Found(NamedTuple):
 class App:
     """An ASGI application."""
 
-    def __init__(self, service: Service, door: Door, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(
+        self, service: Service, door: Door, endpoints: Sequence[Endpoint], dashboard: Dashboard | None = None
+    ) -> None:
+        self._dashboard = dashboard
         self._service = service
         self._door = door
         self._guests = Guests(door, service.clock)
@@ -108,6 +115,30 @@ class App:
         self, scope: Scope, receive: Receive, headers: Mapping[str, str], fields: list[tuple[str, str]]
     ) -> Answer:
         """Return the answer; what it says besides, good or bad, comes into the fields."""
+        if self._dashboard is not None and self._dashboard.serves(scope["path"]):
+            answer = await self._page(self._dashboard, scope, receive, headers)
+        else:
+            answer = await self._call(scope, receive, headers, fields)
+        if answer.stream is not None and self._streams >= MOST_STREAMS:
+            await answer.stream.aclose()
+            raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
+        return answer
+
+    async def _page(self, dashboard: Dashboard, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(PAGE_WITHIN):
+                if scope["method"] == "POST":
+                    await self._read(headers, receive, MOST_FORM, parts)
+                return await dashboard.answer(request_of(scope, headers, b"".join(parts)))
+        except TimeoutError:
+            raise Refused("outcome-unknown" if parts else "unavailable", "it took too long") from None
+        finally:
+            self._held -= sum(map(len, parts))
+
+    async def _call(
+        self, scope: Scope, receive: Receive, headers: Mapping[str, str], fields: list[tuple[str, str]]
+    ) -> Answer:
         found = self._find(scope["path"])
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         endpoint = found.methods.get(method)
@@ -119,9 +150,6 @@ class App:
         recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
         answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
-        if answer.stream is not None and self._streams >= MOST_STREAMS:
-            await answer.stream.aclose()
-            raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
         return answer if answer.stream is None else replace(answer, ticket=ticket)
 
     async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
@@ -229,7 +257,7 @@ class App:
 def build_app(service: Service, door: Door) -> App:
     """Return the application of a service, behind its door."""
     service.pages = _pages
-    return App(service, door, ENDPOINTS)
+    return App(service, door, ENDPOINTS, Dashboard(service, door))
 
 
 @functools.cache

@@ -46,10 +46,16 @@ async def admit(
         check_local(headers)
     if admitted.too_often:
         raise Refused("too-many", "too many requests with this key")
-    admitted.actor.check(endpoint.action)
-    if endpoint.everywhere and not admitted.actor.everywhere:
-        raise Forbidden("what concerns all tenants", admitted.actor.role)
+    check_may(admitted.actor, endpoint)
     return Visitor(admitted.actor, _tenant_of(admitted.actor, headers))
+
+
+def check_may(actor: Actor, endpoint: Endpoint) -> None:
+    """Raise Forbidden if an actor may not use an endpoint."""
+    if endpoint.action is not None:
+        actor.check(endpoint.action)
+    if endpoint.everywhere and not actor.everywhere:
+        raise Forbidden("what concerns all tenants", actor.role)
 
 
 def check_local(headers: Mapping[str, str]) -> None:
