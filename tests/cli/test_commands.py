@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.terminal import TIDE, tide, tide_process
 
+
 def test_a_database_is_migrated_and_checked(tmp_path: Path) -> None:
     first = tide(tmp_path, "db", "upgrade")
     assert (first.returncode, first.stdout) == (

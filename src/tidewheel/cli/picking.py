@@ -63,12 +63,12 @@ async def hint(store: Store, where: JobFilter) -> str:
 
 def unfinished(states: frozenset[State] | None) -> frozenset[State]:
     """Return those of the states in which a job can still be cancelled."""
-    return (states or frozenset(State)) - FINAL
+    return (states or frozenset(State)).difference(FINAL)
 
 
 def unsuccessful(states: frozenset[State] | None) -> frozenset[State]:
     """Return those of the states from which a job can be sent round again."""
-    return (states or frozenset((State.DEAD,))) & (FINAL - {State.SUCCEEDED})
+    return (states or frozenset((State.DEAD,))).intersection(FINAL) - {State.SUCCEEDED}
 
 
 def check_chosen(ids: Sequence[str], where: JobFilter) -> None:

@@ -34,6 +34,4 @@ def check_version(found: int, known: int) -> None:
             "upgrade Tidewheel on this host to the version that made the store"
         )
     if found < known:
-        raise StoreMismatch(
-            f"the store has schema {found}, but this program needs {known}: run `tide db upgrade` once"
-        )
+        raise StoreMismatch(f"the store has schema {found}, but this program needs {known}: run `tide db upgrade` once")
