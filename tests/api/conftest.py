@@ -99,6 +99,7 @@ async def serving(database: str, folder: Path, certificate: Certificate | None =
     finally:
         await server.stop(5)
         reserved.close()
+        await service.close()
         await door.close()
         await store.close()
 

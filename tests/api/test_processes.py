@@ -93,8 +93,17 @@ def test_a_request_under_way_is_answered_before_the_server_ends(tmp_path: Path) 
 
 def test_a_server_that_asks_for_keys_shows_the_first_one_once_and_speaks_https(tmp_path: Path) -> None:
     certificate = make_certificate(tmp_path)
-    words = ("server", "--port", "0", "--host", "127.0.0.2", "--auth", "required", "--no-keeper", "--key-rate", "100")
-    words = (*words, "--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key))
+    place = (
+        "--port",
+        "0",
+        "--host",
+        "127.0.0.2",
+        "--tls-cert",
+        str(certificate.chain),
+        "--tls-key",
+        str(certificate.key),
+    )
+    words = ("server", "--auth", "required", "--no-keeper", "--key-rate", "100", *place)
     with tide(tmp_path, "one", *words) as (server, client):
         [text] = re.findall(r"^tide_\S+$", server.said, re.MULTILINE)
         assert (client.base_url.scheme, client.get("/v1/jobs").status_code) == ("https", 401)

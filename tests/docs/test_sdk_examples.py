@@ -62,7 +62,7 @@ with in_memory(app) as test:
 def test_the_tests_of_the_page_about_testing_pass(tmp_path: Path) -> None:
     (name,) = save(tmp_path, "docs/how-to/test-your-tasks.md")
 
-    assert "2 passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", name)
+    assert "3 passed" in run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", name)
 
 
 def test_the_program_about_dead_letters_does_what_it_says(tmp_path: Path) -> None:

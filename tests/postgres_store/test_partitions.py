@@ -21,7 +21,7 @@ from tidewheel.store.base import Store
 from tidewheel.store.postgres import migrate
 
 TODAY = START.date()
-PARENTS = ("attempt", "job_history_other", "job_history_succeeded", "log")
+PARENTS = ("attempt", "job_history_other", "job_history_succeeded", "log", "log_segment")
 KEEP: dict[State, timedelta] = dict.fromkeys(FINAL, 30 * DAY)
 
 ATTACHED = """
@@ -69,9 +69,9 @@ async def test_preparing_days_says_how_many_were_made_and_makes_none_twice(
     backend: PostgresBackend, store: Store, connect: Connect
 ) -> None:
     assert await store.prepare_days() == 0
-    assert await store.prepare_days(ahead=10) == 12
+    assert await store.prepare_days(ahead=10) == 15
     await backend.clock.advance(DAY)
-    assert await store.prepare_days(ahead=10) == 4
+    assert await store.prepare_days(ahead=10) == 5
     for days in (await _days(await connect(backend.url))).values():
         assert days >= _span(TODAY, 12)
 
@@ -83,7 +83,7 @@ async def test_processes_that_prepare_days_at_the_same_time_do_not_disturb_each_
 
     made = await soon(asyncio.gather(*(each.prepare_days(ahead=20) for each in stores)))
 
-    assert sorted(made) == [0, 0, 0, 52]
+    assert sorted(made) == [0, 0, 0, 65]
 
 
 async def test_outcomes_of_a_day_without_partitions_are_stored_and_none_is_lost(
@@ -190,7 +190,7 @@ async def test_days_that_are_old_enough_are_dropped_whole(
 
     gone = await store.retire(KEEP)
 
-    assert gone == 12, "four tables, the days before, on and after the first"
+    assert gone == 15, "five tables, the days before, on and after the first"
     days = await _days(await connect(backend.url))
     assert min(min(each) for each in days.values()) == TODAY + 2 * DAY
     with pytest.raises(NotFound):
@@ -215,7 +215,7 @@ async def test_a_reader_of_an_old_day_stops_nobody_while_it_is_taken_off(
     assert not retiring.done(), "it still waits for the reader, and the others did not wait for it"
 
     await reader.execute("COMMIT")
-    assert await soon(retiring) == 36
+    assert await soon(retiring) == 45
     assert min(min(days) for days in (await _days(watcher)).values()) > TODAY + 8 * DAY
 
 
@@ -246,7 +246,7 @@ async def test_a_detachment_that_was_broken_off_is_finished_the_next_time(
     await reader.execute("COMMIT")
     gone += await soon(store.retire(KEEP))
 
-    assert gone == 36
+    assert gone == 45
     assert not [row for row in await watcher.fetch(ATTACHED) if row["pending"]]
     assert min(min(days) for days in (await _days(watcher)).values()) > TODAY + 8 * DAY
 
@@ -272,7 +272,7 @@ async def test_two_processes_that_retire_at_the_same_time_do_not_disturb_each_ot
 
     gone = await soon(asyncio.gather(store.retire(KEEP), other.retire(KEEP)))
 
-    assert sum(gone) == 36
+    assert sum(gone) == 45
     await finish(store, worker, runs)
     await check_conserved(store, [run.job_id for run in runs])
 

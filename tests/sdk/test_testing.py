@@ -140,6 +140,61 @@ def test_what_is_not_due_waits_for_its_time(app: App) -> None:
         assert len(test.run_inline()) == 1
 
 
+def test_schedules_fire_by_themselves_as_time_passes(app: App) -> None:
+    fired: list[datetime] = []
+
+    @app.task(cron="0 3 * * *", timezone="Europe/Berlin")
+    def nightly() -> None:
+        fired.append(test.clock.now())
+
+    @app.task
+    def each(n: int) -> int:
+        return n
+
+    with in_memory(app, start=datetime(2031, 3, 28, 12, tzinfo=UTC)) as test:
+        assert test.run_inline() == []
+        for _ in range(3):
+            test.advance("24h")
+            assert len(test.run_inline()) == 1
+        assert [occurrence.fire_at for occurrence in app.schedules.occurrences(nightly.kind)] == [
+            datetime(2031, 3, 31, 1, tzinfo=UTC),
+            datetime(2031, 3, 30, 1, tzinfo=UTC),  # three by the clock on the wall, which was set forward
+            datetime(2031, 3, 29, 2, tzinfo=UTC),
+        ]
+        app.schedules.create(each.s(7), name="often", every="10s", overlap="allow")
+        test.advance("1m")
+        assert [ran.kind for ran in test.run_inline()] == [each.kind] * 6
+        test.advance("1m")
+        app.schedules.pause("often")
+        test.run_inline()
+        test.advance("1h")
+        assert test.run_inline() == []
+    assert len(fired) == 3
+
+
+def test_what_overlaps_while_nobody_runs_jobs_is_treated_as_the_schedule_says(app: App) -> None:
+    @app.task(every="1m", overlap="skip")
+    def often() -> None: ...
+
+    with in_memory(app) as test:
+        test.advance("10m")
+        assert len(test.run_inline()) == 1
+        test.advance("1m")
+        assert len(test.run_inline()) == 1
+
+
+def test_a_job_that_must_start_by_a_time_expires_when_it_has_passed(app: App) -> None:
+    @app.task
+    def task() -> None: ...
+
+    with in_memory(app) as test:
+        job = task.using(start_by=test.clock.now() + timedelta(minutes=5)).enqueue()
+        test.advance("4m")
+        assert job.state() is State.QUEUED
+        test.advance("2m")
+        assert job.state() is State.EXPIRED
+
+
 def test_an_assertion_that_fails_says_what_there_is(app: App) -> None:
     @app.task(queue="mail")
     def send(to: str, count: int = 1) -> None: ...

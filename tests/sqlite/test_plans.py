@@ -76,7 +76,10 @@ PLANS = {
     "count_unfinished": [r"SEARCH job USING COVERING INDEX job_tenant \(tenant=\?\)"],
     "find_api_key": [r"SEARCH api_key USING INDEX sqlite_autoindex_api_key_2 \(prefix=\?\)"],
     "audited_of_tenant": [r"SEARCH audit USING (COVERING )?INDEX audit_tenant \(tenant=\? AND id<\?\)"],
-    "erase_logs": [r"SEARCH log USING (COVERING )?INDEX sqlite_autoindex_log_1 \(job_id=\?\)"],
+    "erase_logs": [r"SEARCH log USING INDEX log_job \(job_id=\?\)"],
+    "logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token>\?\)"],
+    "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
+    "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
 SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders"}

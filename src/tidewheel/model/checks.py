@@ -74,6 +74,11 @@ def check_text(field: str, value: object, max_length: int) -> str:
     return value
 
 
+def is_storable(value: str) -> bool:
+    """Tell whether every store can hold a text as it is."""
+    return _UNSTORABLE.search(value) is None
+
+
 def clean_text(value: str, max_length: int) -> str:
     """Make any text storable, for what cannot be refused, such as the message of an error that a task raised."""
     clean = _UNSTORABLE.sub("\ufffd", value)

@@ -1,14 +1,14 @@
 """Lines that runs wrote."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_instant, clean_text
+from tidewheel.model.checks import FIRST_INSTANT, LAST_INSTANT, check_instant, clean_text, is_storable
 
 LogStream = Literal["stdout", "stderr", "log", "system"]
 
@@ -16,6 +16,7 @@ KEEP_LOGS: Final = timedelta(days=30)
 MAX_LINE: Final = 64 * 1024
 MAX_LEVEL: Final = 40
 _STREAMS: Final = get_args(LogStream)
+_STREAM_SET: Final = frozenset(_STREAMS)
 _MOST: Final = 2**63 - 1
 
 
@@ -32,9 +33,30 @@ class LogLine(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def prepare_lines(lines: Sequence[LogLine]) -> list[LogLine]:
+def prepare_lines(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Return lines that can be stored: texts cleaned and cut to their bounds, the rest checked."""
+    if _are_fine(lines):
+        return lines
     return [_check(line, f"lines[{position}]") for position, line in enumerate(lines)]
+
+
+def _are_fine(lines: Sequence[LogLine]) -> bool:
+    """Tell by a quick look at all together that there is nothing to mend; most lines come from a shipper."""
+    if not lines:
+        return True
+    instants = {line.at for line in lines}
+    return (
+        {line.stream for line in lines} <= _STREAM_SET
+        and all(instant.tzinfo is UTC for instant in instants)
+        and min(instants) >= FIRST_INSTANT
+        and max(instants) < LAST_INSTANT
+        and min(min(line.token, line.number) for line in lines) >= 0
+        and max(max(line.token, line.number) for line in lines) <= _MOST
+        and max(len(line.text) for line in lines) <= MAX_LINE
+        and not any(line.level is not None and len(line.level) > MAX_LEVEL for line in lines)
+        and is_storable("".join([line.text for line in lines]))
+        and is_storable("".join([line.level for line in lines if line.level]))
+    )
 
 
 def _check(line: LogLine, field: str) -> LogLine:

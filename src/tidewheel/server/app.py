@@ -18,10 +18,10 @@ from starlette.routing import compile_path
 from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
-from tidewheel.server.access import Door
+from tidewheel.server.access import Door, token_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
-from tidewheel.server.entrance import NOBODY, admit
+from tidewheel.server.entrance import admit
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
@@ -112,12 +112,11 @@ class App:
         if endpoint is None:
             allowed = ", ".join(found.methods)
             raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
-        who = NOBODY
-        if endpoint.action is not None:
-            address = scope.get("client") or ("",)
-            who = await admit(self._door, headers, address[0], endpoint.action, fields)
+        address = (scope.get("client") or ("",))[0]
+        who = await admit(self._door, headers, address, endpoint, fields)
+        recheck = functools.partial(self._door.recheck, token_of(headers.get("authorization")), address)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
-        answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers), receive)
+        answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
         if answer.stream is not None and self._streams >= MOST_STREAMS:
             await answer.stream.aclose()
             raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])

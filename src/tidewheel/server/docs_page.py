@@ -61,6 +61,7 @@ def _operation(path: str, method: str, operation: Json, document: Json) -> str:
         for status, answer in operation["responses"].items()
     ]
     roles = " ".join(f"<code>{role}</code>" for role in operation.get("x-roles", ()))
+    roles += " of all tenants" if operation.get("x-all-tenants") else ""
     return (
         f'<details id="{operation["operationId"]}"><summary><span class="method">{method.upper()}</span>'
         f'<span class="path">{_text(path)}</span><span class="said">{_text(operation["summary"])}</span></summary>'

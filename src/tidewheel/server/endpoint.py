@@ -62,6 +62,8 @@ class Call(Generic[B_co, Q_co]):
     query: Q_co
     body: B_co
     headers: Mapping[str, str]
+    recheck: Callable[[], Awaitable[None]]
+    """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
     gone: "asyncio.Future[None] | None" = None
     """Done once the client is gone; there while someone wants to wait."""
 
@@ -101,6 +103,8 @@ class Endpoint:
     group: str
     action: Action | None
     """What its actor must be allowed to do; None for what is open to all, without a key."""
+    everywhere: bool = False
+    """Whether it is for actors of all tenants alone, for what it changes concerns them all."""
     handler: Handler
     query: Any = NoQuery
     body: Any = None

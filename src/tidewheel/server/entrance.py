@@ -8,11 +8,11 @@ such a tenant or not.
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from tidewheel.errors import Invalid
-from tidewheel.model.access import Action, Actor, Role
+from tidewheel.errors import Forbidden, Invalid
+from tidewheel.model.access import Actor, Role
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.server.access import Door, is_loopback, token_of
-from tidewheel.server.endpoint import ALL_TENANTS, RequestHeader
+from tidewheel.server.endpoint import ALL_TENANTS, Endpoint, RequestHeader
 from tidewheel.server.problems import Flaw, Refused
 
 TENANT: Final = RequestHeader.TENANT.value[0]
@@ -30,13 +30,15 @@ NOBODY: Final = Visitor(Actor(role=Role.VIEWER, tenant="", name="nobody"), "")
 
 
 async def admit(
-    door: Door, headers: Mapping[str, str], address: str, action: Action, fields: list[tuple[str, str]]
+    door: Door, headers: Mapping[str, str], address: str, endpoint: Endpoint, fields: list[tuple[str, str]]
 ) -> Visitor:
-    """Let someone in who wants to do something.
+    """Let someone in who wants to use an endpoint.
 
     What the answer must say about the rate of their requests is added to the fields, whatever the answer is. Raises
     Unauthenticated, Forbidden, TooMany (for wrong keys), Unavailable and Refused.
     """
+    if endpoint.action is None:
+        return NOBODY
     key = token_of(headers.get("authorization"))
     admitted = await door.admit(key, address)
     fields += admitted.fields.items()
@@ -44,7 +46,9 @@ async def admit(
         check_local(headers)
     if admitted.too_often:
         raise Refused("too-many", "too many requests with this key")
-    admitted.actor.check(action)
+    admitted.actor.check(endpoint.action)
+    if endpoint.everywhere and not admitted.actor.everywhere:
+        raise Forbidden("what concerns all tenants", admitted.actor.role)
     return Visitor(admitted.actor, _tenant_of(admitted.actor, headers))
 
 

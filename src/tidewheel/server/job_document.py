@@ -83,6 +83,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     last_worker: UUID | None
     """Its last executor."""
     finished_at: Instant | None
+    erased_at: Instant | None
+    """Since when what it was about is forgotten."""
     result: Any = UNSET
     """What it returned, if that is small enough; lists leave it out."""
     result_location: str | None
@@ -174,6 +176,7 @@ def _history(job: Job, *, full: bool) -> dict[str, Any]:
         "last_ended_at": job.last_ended_at,
         "last_worker": job.last_worker,
         "finished_at": job.finished_at,
+        "erased_at": job.erased_at,
         "result": job.result if full else UNSET,
         "result_location": job.result_location,
         "error": job.error,

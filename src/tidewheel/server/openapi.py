@@ -121,6 +121,7 @@ def _operation(endpoint: Endpoint, schemas: Mapping[int, Json], components: Mapp
         operation["description"] = endpoint.description
     if endpoint.action is not None:
         operation["x-action"] = endpoint.action.value
+        operation["x-all-tenants"] = endpoint.everywhere
         operation["x-roles"] = [role.value for role in Role if endpoint.action in MAY[role]]
     if endpoint.body is not None:
         content = {media: _content(media, schemas[id(endpoint.body)]) for media in endpoint.media_types}

@@ -9,6 +9,7 @@ from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock
 from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL
+from tidewheel.server.access import AuditRecorder, Eraser, Quotas
 from tidewheel.server.doorbell import Doorbell
 from tidewheel.server.intake import Intake
 from tidewheel.server.roster import Roster
@@ -33,12 +34,19 @@ class Service:
         self.intake = Intake(store)
         self.doorbell = Doorbell(store, clock)
         self.roster = Roster(store)
+        self.quotas = Quotas(store, clock)
+        self.audit = AuditRecorder(store, clock)
+        self.eraser = Eraser(store, blobs)
         self.large = asyncio.Semaphore(LARGE_AT_ONCE)
         self.pages: Callable[[], Mapping[str, bytes]] = dict
         """What is made once from the table of endpoints: the OpenAPI document and the docs."""
         self.stopping = asyncio.Event()
         """Set when the server is about to end: who waits is answered now."""
         self._waiters = 0
+
+    async def close(self) -> None:
+        """Store what is still to be written down."""
+        await self.audit.close()
 
     async def ended(self, job_id: UUID, tenant: str | None, seconds: float) -> Job:
         """Return a job once it has ended, or as it is when the time has passed."""

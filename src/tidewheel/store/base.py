@@ -37,6 +37,7 @@ from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.limiting import LimitStore
+from tidewheel.store.log_searching import LogSearchStore
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
@@ -341,6 +342,7 @@ class Store(
     HintStore,
     NoteStore,
     LogStore,
+    LogSearchStore,
     GateStore,
     LimitStore,
     CapStore,

@@ -12,7 +12,6 @@ from tidewheel.model.checks import clean_text
 from tidewheel.model.dependency import OnParentFailure
 from tidewheel.model.gate import OPEN, Gate, gates_before
 from tidewheel.model.job import Attempt, Job, Options
-from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import parse_needs_text
@@ -217,20 +216,6 @@ def are_gated(jobs: Iterable[Job]) -> bool:
 def _behind(job: Job, gates: list[Gate]) -> Job:
     behind = gates_before(gates, kind=job.kind, queue=job.queue, tenant=job.tenant)
     return msgspec.structs.replace(job, gates=tuple(behind))
-
-
-def line_of(row: Sequence[Any], dialect: Dialect) -> LogLine:
-    """Build a line from (job_id, token, number, at, stream, level, text)."""
-    job_id, token, number, at, stream, level, text = row
-    return LogLine(
-        job_id=dialect.uuid(job_id),
-        token=token,
-        number=number,
-        at=dialect.instant(at),
-        stream=stream,
-        level=level,
-        text=text,
-    )
 
 
 def check_page(after: tuple[int, int] | None, limit: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from tidewheel.store.base import JobFilter, Store
 from tidewheel.tasks.durations import Duration, parse_duration
 from tidewheel.testing.clock import FakeClock
 from tidewheel.testing.inline import Ran, run_due
+from tidewheel.testing.passing import pass_time
 
 T = TypeVar("T")
 
@@ -89,8 +90,8 @@ class InMemory:
         return await run_due(self._app, self._checkpoints, self.clock, most)
 
     async def aadvance(self, by: Duration) -> None:
-        """Let time pass."""
-        await self.clock.advance(parse_duration(by, "by"))
+        """Let time pass: schedules fire on the way, also those that tasks declare, and their jobs wait to be run."""
+        await pass_time(self._app, self.clock, parse_duration(by, "by"))
 
     # The synchronous twins
 
@@ -115,7 +116,7 @@ class InMemory:
         return _run(self.arun_inline(most=most))
 
     def advance(self, by: Duration) -> None:
-        """Let time pass."""
+        """Let time pass: schedules fire on the way, also those that tasks declare, and their jobs wait to be run."""
         _run(self.aadvance(by))
 
     # Taking the place of the real store

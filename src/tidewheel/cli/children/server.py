@@ -25,6 +25,7 @@ async def _serve(greeting: Greeting) -> None:
         door = Door(store, clock, keyless=check_exposure(serve.host, Auth(serve.auth)), rate=rate_of(serve))
         stack.push_async_callback(door.close)
         service = Service(store, blobs, clock)
+        stack.push_async_callback(service.close)
         serving = Serving(build_app(service, door), service, address, clock, certificate)
         await serving.start()
         greeting.link.send(Ready())

@@ -61,20 +61,30 @@ class Door:
         Raises Unauthenticated, TooMany for too many wrong keys, and Unavailable. A request too many is not an error
         here: the caller must know who it was, and the fields of the answer.
         """
-        if key is None:
-            if await self._needs_key():
-                raise Unauthenticated
+        known = await self._known(key, address)
+        if known is None:
             return Admitted(actor=LOCAL)
-        known = await self._ring.recognise(key, address)
         rate = _rate_of(known, self._rate)
         if rate is None:
             return Admitted(actor=known.actor)
         allowance = self._throttle.take(known.id, rate, cost)
         return Admitted(actor=known.actor, allowance=allowance, fields=rate_fields(allowance, rate))
 
+    async def recheck(self, key: str | None, address: str) -> None:
+        """Raise Unauthenticated once whoever came in so is not let in any more; for those who stay long."""
+        await self._known(key, address)
+
     async def close(self) -> None:
         """Finish what was begun."""
         await self._ring.close()
+
+    async def _known(self, key: str | None, address: str) -> ApiKey | None:
+        """Return the key that someone brought; None for one who needs none. Raises Unauthenticated."""
+        if key is not None:
+            return await self._ring.recognise(key, address)
+        if await self._needs_key():
+            raise Unauthenticated
+        return None
 
     async def _needs_key(self) -> bool:
         """Tell whether nobody comes in without a key; once there has been one, that stays so."""

@@ -73,6 +73,7 @@ async def _events(service: Service, call: Call[Any, Any], job: Job, place: Place
             quiet = 0.0
         if not told:
             await service.pause(pause)
+        await call.recheck()
         job = await service.store.get(job.id, tenant=call.scope)
 
 

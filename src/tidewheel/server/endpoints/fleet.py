@@ -26,8 +26,9 @@ class WorkerDocument(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
     name: str
     queues: list[str]
+    """For a key of one tenant those that it has jobs in."""
     kinds: list[str] | None
-    """Null stands for all."""
+    """Null stands for all; for a key of one tenant those that it has jobs of."""
     offer: Offer
     ttl: float
     """Seconds of silence after which its jobs go elsewhere."""
@@ -65,7 +66,12 @@ class QueueList(msgspec.Struct, frozen=True, kw_only=True):
 async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     """Return the workers."""
     found = await service.store.workers(alive=call.query.alive)
-    return Answer(WorkerList(workers=[_worker(worker) for worker in found]))
+    documents = [_worker(worker) for worker in found]
+    if not call.actor.everywhere:
+        rows = (await service.store.counts(tenant=call.tenant)).rows
+        known = {row.queue for row in rows}, {row.kind for row in rows}
+        documents = [_as_known(document, *known) for document in documents]
+    return Answer(WorkerList(workers=documents))
 
 
 async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
@@ -79,6 +85,15 @@ async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
             numbers[row.state] = numbers.get(row.state, 0) + row.jobs
     as_of = counts.as_of if counts.as_of >= FIRST_INSTANT else None
     return Answer(QueueList(as_of=as_of, queues=[found[name] for name in sorted(found)]))
+
+
+def _as_known(worker: WorkerDocument, queues: set[str], kinds: set[str]) -> WorkerDocument:
+    """Return what a tenant sees of a worker, which others use, too: of queues and kinds those that it has jobs of."""
+    return msgspec.structs.replace(
+        worker,
+        queues=[queue for queue in worker.queues if queue in queues],
+        kinds=None if worker.kinds is None else [kind for kind in worker.kinds if kind in kinds],
+    )
 
 
 def _worker(worker: Worker) -> WorkerDocument:

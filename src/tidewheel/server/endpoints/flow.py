@@ -7,12 +7,14 @@ import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.access import Action
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.limit import Limit
 from tidewheel.model.rate import parse_pace
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
+from tidewheel.server.recording import record
 from tidewheel.server.service import Service
 
 CREATED: Final = 201
@@ -102,15 +104,25 @@ async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answ
         stop_running=request.stop_running,
     )
     gate = await service.store.close_gate(spec)
+    told: dict[str, Any] = {
+        "did": "close",
+        "mode": gate.mode.value,
+        "kind": gate.kind,
+        "queue": gate.queue,
+        "rate": gate.rate,
+    }
+    await record(service, call, Action.GATES_WRITE, gate.id, **told, reason=gate.reason or None)
     return Answer(_gate(gate), CREATED, (("location", f"/v1/gates/{gate.id}"),))
 
 
 async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Open a gate again."""
     gate_id = id_in(call, "gate")
-    if not any(gate.id == gate_id and _is_own(gate, call) for gate in await service.store.gates()):
+    own = [gate for gate in await service.store.gates() if gate.id == gate_id and _is_own(gate, call)]
+    if not own:
         raise NotFound("gate", gate_id)
     await service.store.open_gate(gate_id)
+    await record(service, call, Action.GATES_WRITE, gate_id, everywhere=own[0].tenant is None, did="open")
     return Answer(None, NO_CONTENT)
 
 
@@ -127,12 +139,15 @@ async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answ
         raise Invalid("burst", "is for limits with a rate")
     rate = None if request.rate is None else parse_pace(request.rate, request.burst)
     limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.tenant)
+    told: dict[str, Any] = {"most": request.most, "rate": request.rate, "burst": request.burst}
+    await record(service, call, Action.LIMITS_WRITE, limit.key, did="set", **told)
     return Answer(_limit(limit))
 
 
 async def remove_limit(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Remove a limit; who waits for it is released."""
     await service.store.remove_limit(call.path["key"], tenant=call.tenant)
+    await record(service, call, Action.LIMITS_WRITE, call.path["key"], did="remove")
     return Answer(None, NO_CONTENT)
 
 

@@ -2,18 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Conflict, Invalid, NotFound
+from tidewheel.model.access import Action
 from tidewheel.model.states import ACTIVE, REDRIVABLE, State
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import BulkRequest, Conditions, filter_of
 from tidewheel.server.job_document import job_document
 from tidewheel.server.names import id_in
+from tidewheel.server.recording import record
 from tidewheel.server.service import Service
 from tidewheel.store.base import JobFilter
 
@@ -43,9 +45,20 @@ class BulkAnswer(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
+class Bulk(NamedTuple):
+    """An action on many jobs."""
+
+    action: Action
+    states: Sequence[State]
+    """Of which state the jobs must be."""
+    act: Callable[[Sequence[UUID]], Awaitable[int]]
+    """Returns for how many of these it was done."""
+
+
 async def cancel(service: Service, call: Call[CancelRequest, NoQuery]) -> Answer:
     """Cancel a job: one that waits never starts, one that runs is asked to stop."""
     job = await service.store.cancel(id_in(call), tenant=call.scope, reason=call.body.reason)
+    service.audit.note(call.actor, Action.JOBS_CANCEL, job.id, tenant=job.tenant, reason=call.body.reason or None)
     return Answer(job_document(job, service.clock.now()), ACCEPTED if job.cancelling else OK)
 
 
@@ -56,7 +69,15 @@ async def retry(service: Service, call: Call[None, NoQuery]) -> Answer:
     job = await service.store.get(job_id, tenant=tenant)
     if not redriven:
         raise Conflict(f"job {job_id} is {job.state} and was not sent round again")
+    await record(service, call, Action.JOBS_RETRY, job_id)
     return Answer(job_document(job, service.clock.now()), ACCEPTED)
+
+
+async def erase(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Forget what a finished job was about; the store writes down who wanted it."""
+    job = await service.store.get(id_in(call), tenant=call.scope)
+    left = await service.eraser.erase(job.id, call.actor)
+    return Answer(job_document(left, service.clock.now()))
 
 
 async def cancel_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answer:
@@ -74,7 +95,7 @@ async def cancel_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Ans
             done += sum(not isinstance(end, BaseException) for end in ends)
         return done
 
-    return await _many(service, call, ACTIVE, cancel_some)
+    return await _many(service, call, Bulk(Action.JOBS_CANCEL, ACTIVE, cancel_some))
 
 
 async def retry_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answer:
@@ -83,26 +104,48 @@ async def retry_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answ
     async def redrive_some(ids: Sequence[UUID]) -> int:
         return len(await service.store.redrive(ids, tenant=call.scope))
 
-    return await _many(service, call, REDRIVABLE, redrive_some)
+    return await _many(service, call, Bulk(Action.JOBS_RETRY, REDRIVABLE, redrive_some))
 
 
-async def _many(
-    service: Service,
-    call: Call[BulkRequest, NoQuery],
-    states: Sequence[State],
-    act: Callable[[Sequence[UUID]], Awaitable[int]],
-) -> Answer:
+async def _many(service: Service, call: Call[BulkRequest, NoQuery], bulk: Bulk) -> Answer:
     request = call.body
-    where = _filter_of(request.where, call.scope, states)
-    most = MOST_COUNTED if request.dry_run else request.limit
-    matched = done = 0
+    where = _filter_of(request.where, call.scope, bulk.states)
+    if request.dry_run:
+        return Answer(await _act(service, where, request, None))
+    told: dict[str, Any] = {"where": _told(request.where), "reason": request.reason or None}
+    try:
+        answer = await _act(service, where, request, bulk.act)
+    except BaseException:
+        # Some of it may have been done, and that must not go unseen.
+        service.audit.note(call.actor, bulk.action, tenant=call.tenant, **told, interrupted=True)
+        raise
+    await record(service, call, bulk.action, jobs=answer.done, **told)
+    return Answer(answer)
+
+
+async def _act(
+    service: Service,
+    where: JobFilter,
+    request: BulkRequest,
+    act: Callable[[Sequence[UUID]], Awaitable[int]] | None,
+) -> BulkAnswer:
+    """Do something with all jobs that meet the conditions, or only count them."""
+    most = MOST_COUNTED if act is None else request.limit
+    matched, done, more = 0, 0, False
     async for page in _pages(service, where):
         ids = page[: most - matched]
         matched += len(ids)
-        done += 0 if request.dry_run else await act(ids)
+        done += 0 if act is None else await act(ids)
         if len(ids) < len(page):
-            return Answer(BulkAnswer(matched=matched, done=done, more=True, dry_run=request.dry_run))
-    return Answer(BulkAnswer(matched=matched, done=done, more=False, dry_run=request.dry_run))
+            more = True
+            break
+    return BulkAnswer(matched=matched, done=done, more=more, dry_run=act is None)
+
+
+def _told(where: Conditions) -> dict[str, Any]:
+    """Return the conditions that were named."""
+    named: dict[str, Any] = {name: value for name, value in msgspec.to_builtins(where).items() if value is not None}
+    return named
 
 
 def _filter_of(where: Conditions, tenant: str | None, states: Sequence[State]) -> JobFilter:

@@ -1,13 +1,16 @@
 """Submitting: one job, or many at once."""
 
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.job import Submitted
+from tidewheel.errors import OutcomeUnknown, TideError
+from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
 from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
 from tidewheel.server.job_request import JobRequest, spec_of, specs_of
 from tidewheel.server.problems import Refused
@@ -17,6 +20,7 @@ from tidewheel.server.service import Service
 MOST_IN_BATCH: Final = 10_000
 OK: Final = 200
 ACCEPTED: Final = 202
+_encode = msgspec.json.Encoder().encode
 
 
 class AcceptedJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -42,7 +46,7 @@ class AcceptedBatch(msgspec.Struct, frozen=True, kw_only=True):
 async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
     spec = spec_of(call.body, call.tenant, read_key(call.headers))
-    submitted = await service.intake.submit(spec)
+    [submitted] = await _take_in(service, call, [spec], _one_by(service.intake))
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
@@ -59,10 +63,38 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
     if len(call.body) > MOST_IN_BATCH:
         raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
     specs = specs_of(call.body, call.tenant, read_key(call.headers))
-    answers = await service.store.submit(specs)
+    answers = await _take_in(service, call, specs, service.store.submit)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)
     return Answer(batch, ACCEPTED if created else OK)
+
+
+async def _take_in(
+    service: Service,
+    call: Call[Any, Any],
+    specs: Sequence[JobSpec],
+    store: Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]],
+) -> list[Submitted]:
+    """Store jobs within the bounds of their tenant, and have it written down."""
+    await service.quotas.check(call.tenant, [len(_encode(spec.args)) for spec in specs])
+    try:
+        answers = await store(specs)
+    except OutcomeUnknown:
+        raise
+    except TideError:
+        service.quotas.give_back(call.tenant, len(specs))
+        raise
+    made = [answer.job_id for answer in answers if answer.created]
+    service.quotas.give_back(call.tenant, len(specs) - len(made))
+    service.audit.note_submit(call.actor, made, tenant=call.tenant)
+    return answers
+
+
+def _one_by(intake: Intake) -> Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]]:
+    async def store(specs: Sequence[JobSpec]) -> list[Submitted]:
+        return [await intake.submit(specs[0])]
+
+    return store
 
 
 def _accepted(submitted: Submitted) -> AcceptedJob:

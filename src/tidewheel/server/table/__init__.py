@@ -3,6 +3,7 @@
 from typing import Final
 
 from tidewheel.server.endpoint import Endpoint
+from tidewheel.server.table.access import ACCESS
 from tidewheel.server.table.dead_letters import DEAD_LETTERS
 from tidewheel.server.table.fleet import FLEET
 from tidewheel.server.table.flow import FLOW
@@ -21,6 +22,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *DEAD_LETTERS,
     *FLOW,
     *FLEET,
+    *ACCESS,
     *WORKER_PROTOCOL,
     *SYSTEM,
 )

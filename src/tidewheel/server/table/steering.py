@@ -36,6 +36,18 @@ STEERING: Final = (
     ),
     Endpoint(
         method="POST",
+        path="/v1/jobs/{id}/erase",
+        name="erase_job",
+        summary="Forget what a finished job was about",
+        description="Its arguments, result, labels, names, errors, notes and lines go for good, and its files.",
+        group="jobs",
+        action=Action.JOBS_ERASE,
+        handler=steering.erase,
+        answers={200: JobDocument},
+        errors=("not-finished",),
+    ),
+    Endpoint(
+        method="POST",
         path="/v1/jobs/cancel",
         name="cancel_jobs",
         summary="Cancel all active jobs that meet some conditions",

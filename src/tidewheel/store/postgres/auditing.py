@@ -52,6 +52,8 @@ class Auditing(Part):
             if tenant is not None:
                 for step in ("erase_attempts", "erase_notes", "erase_logs"):
                     await connection.execute(SQL[step], job_id)
+                await connection.execute(SQL["lock_segments"])
+                await connection.execute(SQL["unindex_logs"], job_id)
                 await self._audit(connection, [job_erased(by, job_id, tenant)])
             job = await find_job(connection, job_id, by.tenant)
             if job is None:

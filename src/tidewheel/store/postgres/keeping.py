@@ -67,6 +67,7 @@ class Keeping(Part):
     ) -> int:
         rules = rules_of(keep, kinds)
         gone = await self._drop_days("log", logs)
+        gone += await self._drop_days("log_segment", logs)
         await self._db.write(partial(_execute, SQL["fold_tally"]))
         for parent, states in _PARTITIONS.items():
             age = longest(rules, states)

@@ -1,47 +1,143 @@
-"""Lines that runs wrote."""
+"""Lines that runs wrote: stored, read back by job, indexed and searched."""
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import NotFound
 from tidewheel.model.ids import time_of
 from tidewheel.model.log import LogLine, prepare_lines
+from tidewheel.model.log_piece import StoredPiece, merge, pieces_of
+from tidewheel.model.log_query import LogFilter, LogKey, LogPage, Token
+from tidewheel.store.log_searching import (
+    FRESH_FOR,
+    MOST_SEGMENTS,
+    SEGMENT_CHARS,
+    SEGMENT_LINES,
+    Candidate,
+    PieceRow,
+    Walk,
+    in_growing_groups,
+    index_words,
+)
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.postgres.parts import DIALECT, Part
+from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.searching import find_job
-from tidewheel.store.records import check_page, line_of
+from tidewheel.store.records import check_page
+
+_MOST_FRESH: Final = 200
+"""How many appends are looked at to make one segment."""
 
 
 class LogLines(Part):
-    """See `store.base.LogStore`."""
+    """See `store.base.LogStore` and `store.log_searching.LogSearchStore`."""
 
     async def append_logs(self, lines: Sequence[LogLine]) -> None:
         clean = prepare_lines(lines)
         if clean:
-            columns = [
-                [line.job_id for line in clean],
-                [line.token for line in clean],
-                [line.number for line in clean],
-                [line.at for line in clean],
-                [line.stream for line in clean],
-                [line.level for line in clean],
-                [line.text for line in clean],
-            ]
-            await self._db.write(lambda connection: connection.execute(SQL["append_logs"], *columns))
+            jobs, tokens, firsts, lasts, texts = map(list, zip(*pieces_of(clean), strict=True))
+            made = [time_of(job_id) for job_id in jobs]
+            size = (len(clean), sum(map(len, texts)))
+            values = (jobs, tokens, firsts, lasts, texts, made, *size)
+            await self._db.write(lambda connection: connection.execute(SQL["append_logs"], *values))
 
     async def logs(
         self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
     ) -> list[LogLine]:
-        token, number = check_page(after, limit)
+        begin = check_page(after, limit)
 
-        async def look(connection: Connection) -> list[Any] | None:
+        async def look(connection: Connection) -> list[LogLine] | None:
             if await find_job(connection, job_id, tenant) is None:
                 return None
-            rows: list[Any] = await connection.fetch(SQL["logs"], job_id, time_of(job_id), token, number, limit)
-            return rows
+            return await _lines(connection, job_id, begin, limit)
 
-        rows = await self._db.read(look)
-        if rows is None:
+        lines = await self._db.read(look)
+        if lines is None:
             raise NotFound("job", job_id)
-        return [line_of(row, DIALECT) for row in rows]
+        return lines
+
+    async def search_logs(
+        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
+    ) -> LogPage:
+        walk = Walk(where, limit, after, newest_first=newest_first)
+
+        async def look(connection: Connection) -> LogPage:
+            # One moment for all: what is fresh may be put into a segment meanwhile.
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                return await _search(connection, walk)
+
+        return await self._db.read(look)
+
+    async def index_logs(self) -> int:
+        return await self._db.transaction(_index)
+
+
+async def _lines(connection: Connection, job_id: UUID, after: tuple[int, int], limit: int) -> list[LogLine]:
+    lines: list[LogLine] = []
+    while len(lines) < limit:
+        rows = await connection.fetch(SQL["logs"], job_id, time_of(job_id), *after, limit - len(lines))
+        if not rows:
+            break
+        lines += merge([StoredPiece(*row) for row in rows], after)
+        after = (lines[-1].token, lines[-1].number)
+    return lines[:limit]
+
+
+async def _search(connection: Connection, walk: Walk) -> LogPage:
+    words = _tsquery(walk.search.tokens)
+    order = "" if walk.newest_first else "_first"
+    query = SQL[f"segments{'' if words is None else '_with'}{order}"]
+    segments = await connection.fetch(query, words, *walk.span, MOST_SEGMENTS)
+    fresh = await connection.fetch(SQL[f"fresh{order}"], *walk.span, MOST_SEGMENTS)
+    rest: list[Candidate] = []
+    for group, rest in in_growing_groups(walk.plan(_candidates(segments), _candidates(fresh))):
+        walk.take(await _pieces(connection, group))
+        if walk.is_full(rest):
+            break
+    return walk.page(rest)
+
+
+def _candidates(rows: Sequence[Any]) -> list[Candidate]:
+    return [Candidate(row["first_at"], row["last_at"], (row["jobs"], row["tokens"], row["firsts"])) for row in rows]
+
+
+async def _pieces(connection: Connection, candidates: Sequence[Candidate]) -> list[PieceRow]:
+    columns: tuple[list[Any], ...] = ([], [], [])
+    for candidate in candidates:
+        for column, values in zip(columns, candidate.where, strict=True):
+            column.extend(values)
+    span = (min(one.first_at for one in candidates), max(one.last_at for one in candidates))
+    return [PieceRow(*row) for row in await connection.fetch(SQL["pieces"], *columns, *span)]
+
+
+async def _index(connection: Connection) -> int:
+    await connection.execute(SQL["lock_segments"])
+    chosen = _enough(await connection.fetch(SQL["next_fresh"], _MOST_FRESH, FRESH_FOR))
+    if not chosen:
+        return 0
+    candidates = _candidates(chosen)
+    words, lines = index_words(await _pieces(connection, candidates))
+    if words:
+        first: datetime = min(one.first_at for one in candidates)
+        last: datetime = max(one.last_at for one in candidates)
+        columns = [[value for one in candidates for value in one.where[column]] for column in range(3)]
+        await connection.execute(SQL["add_segment"], first, last, *columns, sorted(words))
+    await connection.execute(SQL["remove_fresh"], [row["id"] for row in chosen])
+    return lines
+
+
+def _enough(rows: Sequence[Any]) -> list[Any]:
+    """Return the first that make a segment: enough of them, or those that have waited for long enough."""
+    lines = chars = 0
+    for number, row in enumerate(rows, 1):
+        lines, chars = lines + row["lines"], chars + row["chars"]
+        if lines >= SEGMENT_LINES or chars >= SEGMENT_CHARS:
+            return list(rows[:number])
+    return list(rows) if rows and (rows[0]["old"] or len(rows) == _MOST_FRESH) else []
+
+
+def _tsquery(tokens: list[list[Token]]) -> str | None:
+    """Return the text of a query; tokens have neither quotation marks nor backslashes."""
+    groups = [" | ".join(f"'{token}'{':*' if prefix else ''}" for token, prefix in group) for group in tokens]
+    return " & ".join(f"({group})" for group in groups) or None

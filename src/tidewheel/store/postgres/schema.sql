@@ -44,11 +44,15 @@ DECLARE
     part text;
 BEGIN
     PERFORM pg_advisory_xact_lock(8433, 2);
-    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log'] LOOP
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log', 'log_segment'] LOOP
         FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
             part := parent || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
             EXECUTE format('CREATE TABLE tidewheel.%I (LIKE tidewheel.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part, parent);
+            IF parent = 'log_segment' THEN
+                -- Without numbers of its words every search looks selective, and none reads all of them one by one.
+                EXECUTE format('ALTER TABLE tidewheel.%I ALTER words SET STATISTICS 0', part);
+            END IF;
             EXECUTE format('ALTER TABLE tidewheel.%I ATTACH PARTITION tidewheel.%I FOR VALUES FROM (%L) TO (%L)',
                            parent, part, day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
             made := made + 1;
@@ -480,14 +484,44 @@ CREATE TABLE tidewheel.limit_rule (
 CREATE TABLE tidewheel.log (
     job_id uuid NOT NULL,
     token bigint NOT NULL,
-    number bigint NOT NULL,
-    at timestamp with time zone NOT NULL,
+    first bigint NOT NULL,
+    last bigint NOT NULL,
     stored_at timestamp with time zone NOT NULL,
-    stream text NOT NULL,
-    level text,
-    text text NOT NULL
+    lane integer,
+    lines text NOT NULL
 )
 PARTITION BY RANGE (stored_at);
+
+CREATE TABLE tidewheel.log_fresh (
+    id bigint NOT NULL,
+    first_at timestamp with time zone NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    lines integer NOT NULL,
+    chars integer NOT NULL,
+    jobs uuid[] NOT NULL,
+    tokens bigint[] NOT NULL,
+    firsts bigint[] NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE tidewheel.log_fresh ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME tidewheel.log_fresh_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE tidewheel.log_segment (
+    first_at timestamp with time zone NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    jobs uuid[] NOT NULL,
+    tokens bigint[] NOT NULL,
+    firsts bigint[] NOT NULL,
+    words tsvector NOT NULL
+)
+PARTITION BY RANGE (last_at);
 
 CREATE TABLE tidewheel.meta (
     one boolean DEFAULT true NOT NULL,
@@ -661,6 +695,9 @@ ALTER TABLE ONLY tidewheel.limit_key
 ALTER TABLE ONLY tidewheel.limit_rule
     ADD CONSTRAINT limit_rule_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY tidewheel.log_fresh
+    ADD CONSTRAINT log_fresh_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.meta
     ADD CONSTRAINT meta_pkey PRIMARY KEY (one);
 
@@ -743,7 +780,9 @@ CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
 
 CREATE INDEX limit_key_look ON tidewheel.limit_key USING btree (look_at) WHERE (look_at IS NOT NULL);
 
-CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, number, stored_at);
+CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, first, last);
+
+CREATE INDEX log_segment_words ON ONLY tidewheel.log_segment USING gin (words);
 
 CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
 

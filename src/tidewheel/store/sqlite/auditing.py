@@ -14,6 +14,7 @@ from tidewheel.model.job import Job
 from tidewheel.store.access_rows import SCAN, entry_of, job_erased
 from tidewheel.store.records import job_of
 from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.sqlite.log_lines import unindex
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, id_of, micros, some, span
 
@@ -68,6 +69,7 @@ def erase(session: Session, job_id: UUID, by: Actor) -> Job:
     """See `store.access.ErasureStore.erase`."""
     tenant = session.value("erase_job", id=job_id.bytes, tenant=by.tenant, now=session.now)
     if tenant is not None:
+        unindex(session, job_id)
         for step in ("erase_attempts", "erase_notes", "erase_logs"):
             session.run(step, id=job_id.bytes)
         audit(session, [job_erased(by, job_id, tenant)])

@@ -8,6 +8,7 @@ import msgspec
 
 from tidewheel.model.gate import why_dropped
 from tidewheel.model.states import Cause
+from tidewheel.store.sqlite import log_lines
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting, end_waiting_for
 from tidewheel.store.sqlite.releasing import Waiting
@@ -64,5 +65,5 @@ def retire_notes(session: Session, limit: int) -> int:
 
 
 def retire_logs(session: Session, age: timedelta, limit: int) -> int:
-    """Remove lines that were stored so long ago; return how many."""
-    return len(session.rows("retire_logs", until=session.now - span(age), limit=limit))
+    """Remove lines that were stored so long ago; return how many pieces."""
+    return log_lines.retire(session, session.now - span(age), limit)

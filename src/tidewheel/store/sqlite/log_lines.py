@@ -1,24 +1,67 @@
-"""Lines that runs wrote."""
+"""Lines that runs wrote: stored, read back by job, indexed and searched."""
 
 from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import apsw
 
 from tidewheel.model.log import LogLine
-from tidewheel.store.records import line_of
-from tidewheel.store.sqlite.connection import rows
+from tidewheel.model.log_piece import Piece, StoredPiece, merge
+from tidewheel.model.log_query import LogPage, Token
+from tidewheel.store.log_searching import (
+    FRESH_FOR,
+    MOST_SEGMENTS,
+    SEGMENT_CHARS,
+    SEGMENT_LINES,
+    Candidate,
+    PieceRow,
+    Walk,
+    in_growing_groups,
+    index_words,
+)
+from tidewheel.store.sqlite.connection import SQL, rows
 from tidewheel.store.sqlite.searching import get
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import DIALECT, json_text, micros
+from tidewheel.store.sqlite.values import id_of, instant, json_text, micros, span
+
+_MOST_FRESH: Final = 200
+"""How many appends are looked at to make one segment."""
 
 
-def append_logs(session: Session, lines: Sequence[LogLine]) -> None:
+class Fresh(NamedTuple):
+    """Pieces of one append that are in no segment yet."""
+
+    id: int
+    low: int
+    high: int
+    first_at: int
+    last_at: int
+    lines: int
+    chars: int
+
+
+class Segment(NamedTuple):
+    """Pieces to be put together, and their words."""
+
+    fresh: list[Fresh]
+    words: str
+    lines: int
+
+
+def append_logs(session: Session, pieces: Sequence[Piece], lines: int) -> None:
     """See `store.base.LogStore.append_logs`."""
-    stored = [
-        (line.job_id, line.token, line.number, micros(line.at), line.stream, line.level, line.text) for line in lines
-    ]
-    session.run("append_logs", lines=json_text(stored), now=session.now)
+    now = session.now
+    session.connection.executemany(
+        SQL["append_piece"],
+        [
+            {"job": p.job_id.bytes, "token": p.token, "first": p.first, "last": p.last, "lines": p.lines, "now": now}
+            for p in pieces
+        ],
+    )
+    high = session.connection.last_insert_rowid()
+    places = {"low": high - len(pieces) + 1, "high": high, "first_at": now, "last_at": now}
+    session.run("add_fresh", **places, lines=lines, chars=sum(len(piece.lines) for piece in pieces))
 
 
 def logs(
@@ -26,5 +69,116 @@ def logs(
 ) -> list[LogLine]:
     """See `store.base.LogStore.logs`."""
     get(connection, job_id, tenant)
-    values = {"id": job_id.bytes, "token": after[0], "number": after[1], "limit": limit}
-    return [line_of(row, DIALECT) for row in rows(connection, "logs", values)]
+    lines: list[LogLine] = []
+    while len(lines) < limit:
+        values = {"id": job_id.bytes, "token": after[0], "number": after[1], "limit": limit - len(lines)}
+        found = [StoredPiece(id_of(row[0]), *row[1:]) for row in rows(connection, "logs", values)]
+        if not found:
+            break
+        lines += merge(found, after)
+        after = (lines[-1].token, lines[-1].number)
+    return lines[:limit]
+
+
+def search(connection: apsw.Connection, walk: Walk) -> LogPage:
+    """See `store.log_searching.LogSearchStore.search_logs`."""
+    words = _match(walk.search.tokens)
+    order = "" if walk.newest_first else "_first"
+    since, until = map(micros, walk.span)
+    values = {"words": words, "since": since, "until": until}
+    segments = _candidates(connection, f"segments{'' if words is None else '_with'}{order}", values)
+    fresh = _candidates(connection, f"fresh{order}", {"since": since, "until": until})
+    rest: list[Candidate] = []
+    for group, rest in in_growing_groups(walk.plan(segments, fresh)):
+        for candidate in group:
+            walk.take(_pieces(connection, *candidate.where))
+        if walk.is_full(rest):
+            break
+    return walk.page(rest)
+
+
+def next_segment(connection: apsw.Connection, now: int) -> Segment | None:
+    """Gather the words of the first pieces that are in no segment; None if they can wait."""
+    chosen = _enough([Fresh(*row) for row in rows(connection, "next_fresh", {"limit": _MOST_FRESH})], now)
+    if not chosen:
+        return None
+    words, lines = index_words(_pieces(connection, chosen[0].low, chosen[-1].high))
+    return Segment(chosen, " ".join(sorted(words)), lines)
+
+
+def keep_segment(session: Session, segment: Segment) -> int:
+    """Store what was gathered beside the writer, unless someone else has; return how many lines that were."""
+    fresh = segment.fresh
+    session.run("remove_fresh", ids=json_text([one.id for one in fresh]))
+    if session.connection.changes() != len(fresh):
+        return 0
+    if segment.words:
+        first, last = min(one.first_at for one in fresh), max(one.last_at for one in fresh)
+        number = session.value("add_segment", low=fresh[0].low, high=fresh[-1].high, first_at=first, last_at=last)
+        session.run("add_words", segment=number, words=segment.words)
+    return segment.lines
+
+
+def unindex(session: Session, job_id: UUID) -> None:
+    """Take apart the segments with lines of a job, whose words are to be gathered anew.
+
+    Fresh ones get new numbers, so that what someone is gathering from them just now is not kept.
+    """
+    for number, *places in session.rows("fresh_of_job", id=job_id.bytes):
+        session.run("remove_fresh", ids=json_text([number]))
+        session.run("add_fresh", **dict(zip(Fresh._fields[1:], places, strict=True)))
+    for number, low, high, first_at, last_at in session.rows("segments_of_job", id=job_id.bytes):
+        _remove_segment(session, number)
+        places = {"low": low, "high": high, "first_at": first_at, "last_at": last_at}
+        session.run("add_fresh", **places, lines=SEGMENT_LINES, chars=0)
+
+
+def retire(session: Session, until: int, limit: int) -> int:
+    """Remove lines that were stored before then, and the segments that have none any more; return how many pieces."""
+    gone = len(session.rows("retire_logs", until=until, limit=limit))
+    session.run("retire_fresh")
+    for (number,) in session.rows("old_segments", limit=limit):
+        _remove_segment(session, number)
+    return gone
+
+
+def _remove_segment(session: Session, number: int) -> None:
+    session.run("remove_words", segment=number)
+    session.run("remove_segment", segment=number)
+
+
+def _candidates(connection: apsw.Connection, query: str, values: dict[str, Any]) -> list[Candidate]:
+    """Return the nearest candidates, and with the last one all that lie as near."""
+    found: list[Any] = []
+    edge = 0 if query.endswith("_first") else 1
+    for row in connection.execute(SQL[query], values):
+        if len(found) >= MOST_SEGMENTS and row[edge] != found[-1][edge]:
+            break
+        found.append(row)
+    return [Candidate(instant(first), instant(last), (low, high)) for first, last, low, high in found]
+
+
+def _pieces(connection: apsw.Connection, low: int, high: int) -> list[PieceRow]:
+    found = rows(connection, "pieces", {"low": low, "high": high})
+    return [
+        PieceRow(id_of(job), token, first, lines, instant(at), *names) for job, token, first, lines, at, *names in found
+    ]
+
+
+def _enough(fresh: Sequence[Fresh], now: int) -> list[Fresh]:
+    """Return the first that make a segment: enough neighbours, or those that have waited for long enough."""
+    lines = chars = 0
+    for number, one in enumerate(fresh):
+        if number and one.low != fresh[number - 1].high + 1:
+            return list(fresh[:number])
+        lines, chars = lines + one.lines, chars + one.chars
+        if lines >= SEGMENT_LINES or chars >= SEGMENT_CHARS:
+            return list(fresh[: number + 1])
+    is_old = bool(fresh) and (fresh[0].last_at < now - span(FRESH_FOR) or len(fresh) == _MOST_FRESH)
+    return list(fresh) if is_old else []
+
+
+def _match(tokens: list[list[Token]]) -> str | None:
+    """Return the text of a query; tokens have no quotation marks."""
+    groups = [" OR ".join(f'"{token}"{"*" if prefix else ""}' for token, prefix in group) for group in tokens]
+    return " AND ".join(f"({group})" for group in groups) or None

@@ -175,16 +175,51 @@ CREATE TABLE run_note (
 CREATE INDEX run_note_age ON run_note (updated_at);
 
 CREATE TABLE log (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
     job_id    BLOB NOT NULL,
     token     INTEGER NOT NULL,
-    number    INTEGER NOT NULL,
-    at        INTEGER NOT NULL,
+    first     INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
     stored_at INTEGER NOT NULL,
-    stream    TEXT NOT NULL,
-    level     TEXT,
-    text      TEXT NOT NULL,
-    PRIMARY KEY (job_id, token, number)
+    lane      INTEGER,
+    lines     TEXT NOT NULL
 ) STRICT;
+
+CREATE TABLE sqlite_sequence(name,seq);
+
+CREATE INDEX log_job ON log (job_id, token, first, last);
+
+CREATE TABLE log_fresh (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    low      INTEGER NOT NULL,
+    high     INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL,
+    lines    INTEGER NOT NULL,
+    chars    INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE log_segment (
+    id       INTEGER PRIMARY KEY,
+    low      INTEGER NOT NULL,
+    high     INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX log_segment_high ON log_segment (high);
+
+CREATE VIRTUAL TABLE log_words USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_.:=/-'"
+);
+
+CREATE TABLE 'log_words_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'log_words_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE 'log_words_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
+
+CREATE TABLE 'log_words_config'(k PRIMARY KEY, v) WITHOUT ROWID;
 
 CREATE TABLE rollup (
     lane  INTEGER NOT NULL,

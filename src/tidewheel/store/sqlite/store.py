@@ -23,6 +23,8 @@ from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, LimitRule, by_hand, check_declared, check_limit, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
+from tidewheel.model.log_piece import pieces_of
+from tidewheel.model.log_query import LogFilter, LogKey, LogPage
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.rate import Pace
@@ -34,6 +36,7 @@ from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worke
 from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
 from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
+from tidewheel.store.log_searching import Walk
 from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
     capping,
@@ -220,9 +223,9 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access):
         return await self._read(lambda connection: noting.checkpoint_of(connection, job_id))
 
     async def append_logs(self, lines: Sequence[LogLine]) -> None:
-        clean = prepare_lines(lines)
-        if clean:
-            await self._write(lambda session: log_lines.append_logs(session, clean))
+        pieces = pieces_of(prepare_lines(lines))
+        if pieces:
+            await self._write(lambda session: log_lines.append_logs(session, pieces, len(lines)))
 
     async def logs(
         self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
@@ -230,7 +233,15 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access):
         begin = check_page(after, limit)
         return await self._read(lambda connection: log_lines.logs(connection, job_id, tenant, begin, limit))
 
-    # Flow
+    async def search_logs(
+        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
+    ) -> LogPage:
+        walk = Walk(where, limit, after, newest_first=newest_first)
+        return await self._read(lambda connection: log_lines.search(connection, walk))
+
+    async def index_logs(self) -> int:
+        segment = await self._read(lambda connection: log_lines.next_segment(connection, micros(self._clock.now())))
+        return 0 if segment is None else await self._write(lambda session: log_lines.keep_segment(session, segment))
 
     # Limits
 

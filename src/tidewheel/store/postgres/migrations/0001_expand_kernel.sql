@@ -200,19 +200,42 @@ CREATE TABLE tidewheel.run_note (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX run_note_age ON tidewheel.run_note (updated_at);
 
--- Lines that runs wrote, by the day on which they were stored: their own time is that of a foreign clock.
+-- Lines that runs wrote, by the day on which they were stored: their own time is that of a foreign clock. A row is a
+-- piece, lines `first` to `last` of one run as JSON.
 CREATE TABLE tidewheel.log (
     job_id    uuid NOT NULL,
     token     bigint NOT NULL,
-    number    bigint NOT NULL,
-    at        timestamptz NOT NULL,
+    first     bigint NOT NULL,
+    last      bigint NOT NULL,
     stored_at timestamptz NOT NULL,
-    stream    text NOT NULL,
-    level     text,
-    text      text NOT NULL
+    lane      integer,
+    lines     text NOT NULL
 ) PARTITION BY RANGE (stored_at);
 -- Not unique: a line that comes again may fall into another day. Readers take the first.
-CREATE INDEX log_job ON tidewheel.log (job_id, token, number, stored_at);
+CREATE INDEX log_job ON tidewheel.log (job_id, token, first, last);
+
+-- Pieces whose words are not indexed yet, those of one append in a row.
+CREATE TABLE tidewheel.log_fresh (
+    id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    first_at timestamptz NOT NULL,
+    last_at  timestamptz NOT NULL,
+    lines    integer NOT NULL,
+    chars    integer NOT NULL,
+    jobs     uuid[] NOT NULL,
+    tokens   bigint[] NOT NULL,
+    firsts   bigint[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+-- Pieces that are searched together, about a thousand lines, with all their words.
+CREATE TABLE tidewheel.log_segment (
+    first_at timestamptz NOT NULL,
+    last_at  timestamptz NOT NULL,
+    jobs     uuid[] NOT NULL,
+    tokens   bigint[] NOT NULL,
+    firsts   bigint[] NOT NULL,
+    words    tsvector NOT NULL
+) PARTITION BY RANGE (last_at);
+CREATE INDEX log_segment_words ON tidewheel.log_segment USING gin (words);
 
 -- Finished jobs are counted as they finish: each batch appends what it ended, and the census folds that into rollup.
 CREATE TABLE tidewheel.tally (
@@ -425,11 +448,15 @@ DECLARE
     part text;
 BEGIN
     PERFORM pg_advisory_xact_lock(8433, 2);
-    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log'] LOOP
+    FOREACH parent IN ARRAY ARRAY['job_history_succeeded', 'job_history_other', 'attempt', 'log', 'log_segment'] LOOP
         FOR day IN SELECT first + n FROM generate_series(0, days) AS n LOOP
             part := parent || to_char(day, '_YYYYMMDD');
             CONTINUE WHEN to_regclass('tidewheel.' || part) IS NOT NULL;
             EXECUTE format('CREATE TABLE tidewheel.%I (LIKE tidewheel.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part, parent);
+            IF parent = 'log_segment' THEN
+                -- Without numbers of its words every search looks selective, and none reads all of them one by one.
+                EXECUTE format('ALTER TABLE tidewheel.%I ALTER words SET STATISTICS 0', part);
+            END IF;
             EXECUTE format('ALTER TABLE tidewheel.%I ATTACH PARTITION tidewheel.%I FOR VALUES FROM (%L) TO (%L)',
                            parent, part, day::timestamp AT TIME ZONE 'UTC', (day + 1)::timestamp AT TIME ZONE 'UTC');
             made := made + 1;

@@ -1,13 +1,117 @@
 -- name: append_logs
-INSERT INTO tidewheel.log (job_id, token, number, at, stored_at, stream, level, text)
-SELECT line.job_id, line.token, line.number, line.at, tidewheel.now(), line.stream, line.level, line.text
-  FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::timestamptz[], $5::text[], $6::text[], $7::text[])
-       AS line (job_id, token, number, at, stream, level, text)
+-- The job is most often active; for what comes late its record tells the lane.
+WITH piece AS MATERIALIZED (
+    SELECT *
+      FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::timestamptz[])
+           AS piece (job_id, token, first, last, lines, made)
+), stored AS (
+    INSERT INTO tidewheel.log (job_id, token, first, last, stored_at, lane, lines)
+    SELECT piece.job_id, piece.token, piece.first, piece.last, tidewheel.now(),
+           coalesce((SELECT job.lane FROM tidewheel.job WHERE job.id = piece.job_id),
+                    (SELECT history.lane FROM tidewheel.job_history AS history
+                      WHERE history.id = piece.job_id AND history.finished_at >= piece.made - interval '1 day'
+                      LIMIT 1)),
+           piece.lines
+      FROM piece
+)
+INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts)
+VALUES (tidewheel.now(), tidewheel.now(), $7, $8, $1, $2, $3)
 
 -- name: logs
--- A line that came twice, for the answer to the first was lost, is shown once, as it came first.
-SELECT DISTINCT ON (token, number) job_id, token, number, at, stream, level, text
-  FROM tidewheel.log
- WHERE job_id = $1 AND stored_at >= $2::timestamptz - interval '1 day' AND (token, number) > ($3, $4)
- ORDER BY token, number, stored_at
- LIMIT $5
+-- The next pieces beyond a line, as many as have $5 lines together. Of two with the same line the one that
+-- was stored first counts; a line that came twice is shown once.
+SELECT job_id, token, first, last, place, lines
+  FROM (
+       SELECT *, sum(last - first + 1) OVER (ORDER BY token, first, place ROWS UNBOUNDED PRECEDING) - (last - first + 1) AS before
+         FROM (
+              SELECT job_id, token, first, last, (extract(epoch FROM stored_at) * 1000000)::bigint AS place, lines
+                FROM tidewheel.log
+               WHERE job_id = $1 AND stored_at >= $2::timestamptz - interval '1 day'
+                 AND token >= $3 AND (token, last) > ($3, $4)
+               ORDER BY token, first, stored_at
+               LIMIT $5
+              ) AS near
+       ) AS counted
+ WHERE before < $5
+ ORDER BY token, first, place
+
+-- name: segments_with
+-- The order is by an expression that no index has: only the words may lead to the segments.
+SELECT first_at, last_at, jobs, tokens, firsts
+  FROM tidewheel.log_segment
+ WHERE words @@ $1::text::tsquery AND last_at >= $2 AND first_at <= $3
+ ORDER BY extract(epoch FROM last_at) DESC
+ FETCH FIRST $4 ROWS WITH TIES
+
+-- name: segments_with_first
+SELECT first_at, last_at, jobs, tokens, firsts
+  FROM tidewheel.log_segment
+ WHERE words @@ $1::text::tsquery AND last_at >= $2 AND first_at <= $3
+ ORDER BY extract(epoch FROM first_at)
+ FETCH FIRST $4 ROWS WITH TIES
+
+-- name: segments
+SELECT first_at, last_at, jobs, tokens, firsts
+  FROM tidewheel.log_segment
+ WHERE $1::text IS NULL AND last_at >= $2 AND first_at <= $3
+ ORDER BY last_at DESC
+ FETCH FIRST $4 ROWS WITH TIES
+
+-- name: segments_first
+SELECT first_at, last_at, jobs, tokens, firsts
+  FROM tidewheel.log_segment
+ WHERE $1::text IS NULL AND last_at >= $2 AND first_at <= $3
+ ORDER BY first_at
+ FETCH FIRST $4 ROWS WITH TIES
+
+-- name: fresh
+SELECT first_at, last_at, jobs, tokens, firsts
+  FROM tidewheel.log_fresh
+ WHERE last_at >= $1 AND first_at <= $2
+ ORDER BY last_at DESC
+ FETCH FIRST $3 ROWS WITH TIES
+
+-- name: fresh_first
+SELECT first_at, last_at, jobs, tokens, firsts
+  FROM tidewheel.log_fresh
+ WHERE last_at >= $1 AND first_at <= $2
+ ORDER BY first_at
+ FETCH FIRST $3 ROWS WITH TIES
+
+-- name: pieces
+-- The pieces of segments; the instants bound the days to look through.
+SELECT log.job_id, log.token, log.first, log.lines, log.stored_at, tenant.name AS tenant, lane.queue, lane.kind
+  FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS named (job_id, token, first)
+ CROSS JOIN LATERAL (
+       SELECT * FROM tidewheel.log
+        WHERE log.job_id = named.job_id AND log.token = named.token AND log.first = named.first
+          AND log.stored_at >= $4 AND log.stored_at <= $5
+       ) AS log
+  JOIN tidewheel.lane ON lane.id = log.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+
+-- name: lock_segments
+-- Words are gathered by one at a time, and not while lines are erased.
+SELECT pg_advisory_xact_lock(8433, 3)
+
+-- name: next_fresh
+-- The first that are in no segment, with whether they have waited long enough.
+SELECT id, first_at, last_at, lines, chars, jobs, tokens, firsts, last_at < tidewheel.now() - $2::interval AS old
+  FROM tidewheel.log_fresh
+ ORDER BY id
+ LIMIT $1
+
+-- name: add_segment
+INSERT INTO tidewheel.log_segment (first_at, last_at, jobs, tokens, firsts, words)
+VALUES ($1, $2, $3, $4, $5, array_to_tsvector($6::text[]))
+
+-- name: remove_fresh
+DELETE FROM tidewheel.log_fresh WHERE id = ANY ($1::bigint[])
+
+-- name: unindex_logs
+-- The segments with lines of a job, whose words are to be gathered anew; each is enough for one again.
+WITH gone AS (
+    DELETE FROM tidewheel.log_segment WHERE $1 = ANY (jobs) RETURNING *
+)
+INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts)
+SELECT first_at, last_at, 1000, 0, jobs, tokens, firsts FROM gone

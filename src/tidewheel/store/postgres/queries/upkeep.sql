@@ -108,7 +108,7 @@ SELECT parent.relname AS parent, part.relname AS part, inhdetachpending AS pendi
 SELECT relname AS part
   FROM pg_class
  WHERE relnamespace = 'tidewheel'::regnamespace AND relkind = 'r' AND NOT relispartition
-   AND relname ~ '^(job_history_succeeded|job_history_other|attempt|log)_[0-9]{8}$'
+   AND relname ~ '^(job_history_succeeded|job_history_other|attempt|log|log_segment)_[0-9]{8}$'
 
 -- name: days_to_retire
 -- Where there is something that a rule lets go: the numbers of each day tell, so that no day is looked through in vain.

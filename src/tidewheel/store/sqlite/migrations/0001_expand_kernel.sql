@@ -173,18 +173,44 @@ CREATE TABLE run_note (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX run_note_age ON run_note (updated_at);
 
--- Lines that runs wrote. With rowids, which rise with time: retention takes the first.
+-- Lines that runs wrote. A row is a piece, lines `first` to `last` of one run as JSON. Ids rise with time and are never
+-- used again: retention takes the first, and segments are ranges of them.
 CREATE TABLE log (
+    id        INTEGER PRIMARY KEY AUTOINCREMENT,
     job_id    BLOB NOT NULL,
     token     INTEGER NOT NULL,
-    number    INTEGER NOT NULL,
-    at        INTEGER NOT NULL,
+    first     INTEGER NOT NULL,
+    last      INTEGER NOT NULL,
     stored_at INTEGER NOT NULL,
-    stream    TEXT NOT NULL,
-    level     TEXT,
-    text      TEXT NOT NULL,
-    PRIMARY KEY (job_id, token, number)
+    lane      INTEGER,
+    lines     TEXT NOT NULL
 ) STRICT;
+CREATE INDEX log_job ON log (job_id, token, first, last);
+
+-- Pieces whose words are not indexed yet, those of one append in a row.
+CREATE TABLE log_fresh (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    low      INTEGER NOT NULL,
+    high     INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL,
+    lines    INTEGER NOT NULL,
+    chars    INTEGER NOT NULL
+) STRICT;
+
+-- Pieces that are searched together, about a thousand lines. Their words are in log_words under the same number.
+CREATE TABLE log_segment (
+    id       INTEGER PRIMARY KEY,
+    low      INTEGER NOT NULL,
+    high     INTEGER NOT NULL,
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX log_segment_high ON log_segment (high);
+-- Keeps which words a segment has and nothing else. The words come ready, with a space between any two.
+CREATE VIRTUAL TABLE log_words USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '_.:=/-'"
+);
 
 -- Finished jobs are counted in the transaction that finishes or retires them, active ones by a census.
 CREATE TABLE rollup (

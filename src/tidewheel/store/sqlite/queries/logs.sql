@@ -1,20 +1,115 @@
--- name: append_logs
-INSERT INTO log (job_id, token, number, at, stored_at, stream, level, text)
-SELECT unhex(value ->> 0), value ->> 1, value ->> 2, value ->> 3, :now, value ->> 4, value ->> 5, value ->> 6
-  FROM json_each(:lines)
- WHERE true
-ON CONFLICT (job_id, token, number) DO NOTHING
+-- name: append_piece
+-- The job is most often active; for what comes late its record tells the lane.
+INSERT INTO log (job_id, token, first, last, stored_at, lane, lines)
+VALUES (:job, :token, :first, :last, :now,
+        coalesce((SELECT lane FROM job WHERE id = :job), (SELECT lane FROM job_history WHERE id = :job)), :lines)
+
+-- name: add_fresh
+INSERT INTO log_fresh (low, high, first_at, last_at, lines, chars)
+VALUES (:low, :high, :first_at, :last_at, :lines, :chars)
 
 -- name: logs
-SELECT job_id, token, number, at, stream, level, text
+-- The next pieces beyond a line, as many as have `:limit` lines together.
+SELECT job_id, token, first, last, id, lines
+  FROM (
+       SELECT *, sum(last - first + 1) OVER (ORDER BY token, first, id ROWS UNBOUNDED PRECEDING) - (last - first + 1) AS before
+         FROM (
+              SELECT job_id, token, first, last, id, lines
+                FROM log
+               WHERE job_id = :id AND token >= :token AND (token, last) > (:token, :number)
+               ORDER BY token, first, id
+               LIMIT :limit)
+       )
+ WHERE before < :limit
+ ORDER BY token, first, id
+
+-- name: segments_with
+SELECT segment.first_at, segment.last_at, segment.low, segment.high
+  FROM log_words
+ CROSS JOIN log_segment AS segment ON segment.id = log_words.rowid
+ WHERE log_words MATCH :words AND segment.last_at >= :since AND segment.first_at <= :until
+ ORDER BY segment.last_at DESC
+
+-- name: segments_with_first
+SELECT segment.first_at, segment.last_at, segment.low, segment.high
+  FROM log_words
+ CROSS JOIN log_segment AS segment ON segment.id = log_words.rowid
+ WHERE log_words MATCH :words AND segment.last_at >= :since AND segment.first_at <= :until
+ ORDER BY segment.first_at
+
+-- name: segments
+SELECT first_at, last_at, low, high
+  FROM log_segment
+ WHERE :words IS NULL AND last_at >= :since AND first_at <= :until
+ ORDER BY last_at DESC
+
+-- name: segments_first
+SELECT first_at, last_at, low, high
+  FROM log_segment
+ WHERE :words IS NULL AND last_at >= :since AND first_at <= :until
+ ORDER BY first_at
+
+-- name: fresh
+SELECT first_at, last_at, low, high
+  FROM log_fresh
+ WHERE last_at >= :since AND first_at <= :until
+ ORDER BY last_at DESC
+
+-- name: fresh_first
+SELECT first_at, last_at, low, high
+  FROM log_fresh
+ WHERE last_at >= :since AND first_at <= :until
+ ORDER BY first_at
+
+-- name: pieces
+SELECT log.job_id, log.token, log.first, log.lines, log.stored_at, tenant.name, lane.queue, lane.kind
   FROM log
- WHERE job_id = :id AND (token, number) > (:token, :number)
- ORDER BY token, number
- LIMIT :limit
+ CROSS JOIN lane ON lane.id = log.lane
+ CROSS JOIN tenant ON tenant.id = lane.tenant
+ WHERE log.id >= :low AND log.id <= :high
+
+-- name: next_fresh
+SELECT id, low, high, first_at, last_at, lines, chars FROM log_fresh ORDER BY id LIMIT :limit
+
+-- name: remove_fresh
+-- Only if all of them are still there: whoever comes second has nothing to add.
+DELETE FROM log_fresh
+ WHERE id IN (SELECT value FROM json_each(:ids))
+   AND (SELECT count(*) FROM log_fresh WHERE id IN (SELECT value FROM json_each(:ids))) = json_array_length(:ids)
+
+-- name: add_segment
+INSERT INTO log_segment (low, high, first_at, last_at) VALUES (:low, :high, :first_at, :last_at) RETURNING id
+
+-- name: add_words
+INSERT INTO log_words (rowid, words) VALUES (:segment, :words)
+
+-- name: remove_words
+DELETE FROM log_words WHERE rowid = :segment
+
+-- name: segments_of_job
+SELECT id, low, high, first_at, last_at
+  FROM log_segment
+ WHERE EXISTS (SELECT 1 FROM log WHERE job_id = :id AND log.id >= log_segment.low AND log.id <= log_segment.high)
+
+-- name: fresh_of_job
+SELECT id, low, high, first_at, last_at, lines, chars
+  FROM log_fresh
+ WHERE EXISTS (SELECT 1 FROM log WHERE job_id = :id AND log.id >= log_fresh.low AND log.id <= log_fresh.high)
+
+-- name: remove_segment
+DELETE FROM log_segment WHERE id = :segment
 
 -- name: retire_logs
 -- Rows are in the order in which they were stored, so the old ones come first.
 DELETE FROM log
- WHERE rowid IN (
-       SELECT rowid FROM (SELECT rowid, stored_at FROM log ORDER BY rowid LIMIT :limit) WHERE stored_at < :until)
+ WHERE id IN (SELECT id FROM (SELECT id, stored_at FROM log ORDER BY id LIMIT :limit) WHERE stored_at < :until)
 RETURNING 1
+
+-- name: retire_fresh
+DELETE FROM log_fresh WHERE high < coalesce((SELECT min(id) FROM log), 0) OR NOT EXISTS (SELECT 1 FROM log)
+
+-- name: old_segments
+SELECT id FROM log_segment
+ WHERE high < coalesce((SELECT min(id) FROM log), 9223372036854775807)
+ ORDER BY high
+ LIMIT :limit

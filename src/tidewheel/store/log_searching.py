@@ -1,0 +1,190 @@
+"""What every store promises about searching lines, and the part of it that all stores share.
+
+Lines are stored as pieces (`model.log_piece`). Each append leaves a note of the pieces that are *fresh*; a duty makes
+*segments* of about a thousand lines out of these and writes the words of each segment to an index. A search asks the
+index which segments may have what is wanted, and looks at their lines and at the fresh ones, in the order in which they
+were stored, until the page is full. So an append indexes nothing, a line is found from the first moment on, and what
+exactly is found is decided here and not by the tokenizer of a database.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple, Protocol
+from uuid import UUID
+
+from tidewheel.errors import Invalid
+from tidewheel.model.log_piece import lines_of
+from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch
+from tidewheel.model.log_words import token_of, words_to_index
+
+MAX_PAGE: Final = 1000
+SEGMENT_LINES: Final = 1000
+"""Lines of a segment, at the least; unless its first lines have waited for long."""
+SEGMENT_CHARS: Final = 256 * 1024
+FRESH_FOR: Final = timedelta(seconds=30)
+"""How long lines may wait for others to make a segment with."""
+MOST_SEGMENTS: Final = 60
+"""How many segments, and how many fresh appends, one page looks through before it answers short."""
+_LAST_ID: Final = UUID(int=2**128 - 1)
+_FIRST_ID: Final = UUID(int=0)
+_MOST: Final = 2**63 - 1
+_STEP: Final = timedelta(microseconds=1)
+_FIRST: Final = datetime(1, 1, 2, tzinfo=UTC)
+_LAST: Final = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+class LogSearchStore(Protocol):
+    """For readers of many logs, and for the keeper."""
+
+    async def search_logs(
+        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
+    ) -> LogPage:
+        """Return lines that were found, in the order in which they were stored, beginning after the key `after`.
+
+        Raises Invalid for a query that makes no sense. Lines of jobs that the store does not know are not found.
+        """
+        ...
+
+    async def index_logs(self) -> int:
+        """Make one segment of the first lines that are in none; return how many lines it got, 0 if they can wait."""
+        ...
+
+
+class PieceRow(NamedTuple):
+    """The columns of every statement that reads pieces for a search, in this order."""
+
+    job_id: UUID
+    token: int
+    first: int
+    lines: str
+    stored_at: datetime
+    tenant: str
+    queue: str
+    kind: str
+
+
+class Candidate(NamedTuple):
+    """Lines that were stored between two instants and may have what is looked for."""
+
+    first_at: datetime
+    last_at: datetime
+    where: Any
+    """How the store finds them."""
+
+
+def index_words(rows: Iterable[PieceRow]) -> tuple[set[str], int]:
+    """Return all by which the lines of pieces can be found, and how many lines these are."""
+    words: set[str] = set()
+    count = 0
+    for row in rows:
+        lines = lines_of(row.job_id, row.token, row.first, row.lines)
+        count += len(lines)
+        words |= words_to_index([line.text for line in lines], [line.level for line in lines])
+        words.update({f"stream={line.stream}" for line in lines})
+        words.update(token_of(f"{name}={getattr(row, name)}") for name in ("tenant", "queue", "kind"))
+        words.add(f"job={row.job_id.hex}")
+    return words, count
+
+
+class Walk:
+    """Gathers one page."""
+
+    def __init__(self, where: LogFilter, limit: int, after: LogKey | None, *, newest_first: bool) -> None:
+        if not 1 <= limit <= MAX_PAGE:
+            raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+        self.search = LogSearch(where)
+        self.newest_first = newest_first
+        self._limit = limit
+        self._after = after
+        self._found: dict[tuple[UUID, int, int], FoundLine] = {}
+        self._bound: datetime | None = None
+
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """Between which instants, both included, lines may still be wanted."""
+        first = self.search.since or _FIRST
+        last = _LAST if self.search.before is None else self.search.before - _STEP
+        if self._after is not None and self.newest_first:
+            last = min(last, self._after.stored_at)
+        elif self._after is not None:
+            first = max(first, self._after.stored_at)
+        return first, last
+
+    def plan(self, *found: Sequence[Candidate]) -> list[Candidate]:
+        """Put candidates in order. Each list is the nearest ones by themselves; a full one may have been cut short."""
+        cuts = [self._edge(some[-1]) for some in found if len(some) >= MOST_SEGMENTS]
+        if cuts:
+            # Everything that is not in a list lies beyond its last one, by a microsecond at the least.
+            self._bound = max(cuts) - _STEP if self.newest_first else min(cuts) + _STEP
+        together = [one for some in found for one in some if self._bound is None or self._is_before(self._edge(one))]
+        return sorted(together, key=self._edge, reverse=self.newest_first)
+
+    def take(self, rows: Iterable[PieceRow]) -> None:
+        """Look through pieces."""
+        search = self.search
+        first, last = self.span
+        for row in rows:
+            if (
+                first <= row.stored_at <= last
+                and search.is_about(row.job_id, row.tenant, row.queue, row.kind)
+                and search.may_be_in(row.lines)
+            ):
+                self._look(row)
+
+    def is_full(self, rest: Sequence[Candidate]) -> bool:
+        """Tell whether nothing that is left can come before the end of the page."""
+        if len(self._found) < self._limit:
+            return False
+        return len(self._settled(self._bound_with(rest))) >= self._limit
+
+    def page(self, rest: Sequence[Candidate]) -> LogPage:
+        """Return what there is, when these candidates were not looked at."""
+        bound = self._bound_with(rest)
+        settled = self._settled(bound)
+        lines = sorted(settled, key=lambda found: found.key, reverse=self.newest_first)[: self._limit]
+        if len(settled) > self._limit:
+            return LogPage(lines, lines[-1].key)
+        if bound is None:
+            return LogPage(lines)
+        edge = (_LAST_ID, _MOST, _MOST) if self.newest_first else (_FIRST_ID, -1, -1)
+        return LogPage(lines, LogKey(bound, *edge))
+
+    def _look(self, row: PieceRow) -> None:
+        for line in lines_of(row.job_id, row.token, row.first, row.lines):
+            if not self.search.means(line):
+                continue
+            found = FoundLine(line, row.stored_at, row.tenant, row.queue, row.kind)
+            if self._after is not None and (
+                found.key >= self._after if self.newest_first else found.key <= self._after
+            ):
+                continue
+            place = (line.job_id, line.token, line.number)
+            known = self._found.get(place)
+            if known is None or found.stored_at < known.stored_at:  # a line that came again: the first counts
+                self._found[place] = found
+
+    def _edge(self, candidate: Candidate) -> datetime:
+        return candidate.last_at if self.newest_first else candidate.first_at
+
+    def _is_before(self, instant: datetime) -> bool:
+        """Tell whether an instant lies before the place from which on something was not looked at."""
+        return self._bound is None or (instant > self._bound if self.newest_first else instant < self._bound)
+
+    def _bound_with(self, rest: Sequence[Candidate]) -> datetime | None:
+        return self._edge(rest[0]) if rest else self._bound
+
+    def _settled(self, bound: datetime | None) -> list[FoundLine]:
+        found = list(self._found.values())
+        if bound is None:
+            return found
+        return [one for one in found if (one.stored_at > bound if self.newest_first else one.stored_at < bound)]
+
+
+def in_growing_groups(
+    candidates: Sequence[Candidate], first: int = 2
+) -> Iterable[tuple[list[Candidate], list[Candidate]]]:
+    """Return candidates a few at a time, then more and more, each time with what is left after them."""
+    start, size = 0, first
+    while start < len(candidates):
+        yield list(candidates[start : start + size]), list(candidates[start + size :])
+        start, size = start + size, min(size * 2, 16)

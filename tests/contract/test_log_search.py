@@ -1,0 +1,288 @@
+"""Searching lines: the same is found on every store, whether its words are indexed yet or not."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job
+from tests.contract.backends import Backend
+from tests.contract.steps import settle, start, stores_on, submit
+from tidewheel.errors import Invalid
+from tidewheel.model.access import Actor, Role
+from tidewheel.model.log import LogLine
+from tidewheel.model.log_query import LogFilter, LogKey, LogPage
+from tidewheel.model.states import FINAL
+from tidewheel.model.worker import Worker
+from tidewheel.store.base import Store
+
+AT = datetime(2029, 5, 6, 7, 8, 9, tzinfo=UTC)
+TEXTS = (
+    "Payment of 42 EUR refused by bank-gateway",
+    "payment accepted",
+    "Connection to db7.example.com lost: timed out",
+    '{"level": "warn", "message": "slow query", "user": {"id": 42}, "ms": 1250, "ok": false}',
+    "größe überschritten ☃ 数据库 error",
+    "word_with_underscores v1.2.3 /var/log/app.log",
+    "",
+)
+FOUND: dict[str, list[int]] = {
+    "payment": [0, 1],
+    "PAYMENT bank": [0],
+    "pay": [],
+    "pay*": [0, 1],
+    "payment -refused": [1],
+    "-payment": [2, 3, 4, 5, 6],
+    '"timed out"': [2],
+    '"out timed"': [],
+    "db7.example.com": [2],
+    "bank-gateway": [0],
+    '"by bank"': [0],
+    "user.id:42": [3],
+    "ms:1250 slow": [3],
+    "ok:false": [3],
+    'message:"slow query"': [3],
+    "user.id:43": [],
+    "42": [0, 3],
+    "GRÖSSE": [],
+    "Größe": [4],
+    "数据库": [4],
+    "word_with_underscores": [5],
+    "v1.2.3": [5],
+    "payment 数据库": [],
+    "": [0, 1, 2, 3, 4, 5, 6],
+}
+
+
+async def say(store: Store, job_id: UUID, texts: Sequence[str], first: int = 0, **fields: Any) -> None:
+    at = {"at": AT, "stream": "stdout", "level": None, **fields}
+    await store.append_logs(
+        [LogLine(job_id=job_id, token=1, number=n, text=t, **at) for n, t in enumerate(texts, first)]
+    )
+
+
+async def index_all(backend: Backend, store: Store) -> None:
+    await backend.clock.advance(MINUTE)
+    while await store.index_logs():
+        pass
+    assert await backend.count("log_fresh") == 0
+
+
+async def found(store: Store, text: str = "", **fields: Any) -> list[str]:
+    page = await store.search_logs(LogFilter(text=text, **fields), limit=1000)
+    assert page.next is None
+    return [one.line.text for one in page.lines]
+
+
+async def walk(store: Store, where: LogFilter, limit: int, *, newest_first: bool = True) -> list[LogKey]:
+    keys: list[LogKey] = []
+    after: LogKey | None = None
+    for _ in range(1000):
+        page: LogPage = await store.search_logs(where, limit=limit, after=after, newest_first=newest_first)
+        assert len(page.lines) <= limit
+        keys += [one.key for one in page.lines]
+        if page.next is None:
+            return keys
+        assert after is None or (page.next < after if newest_first else page.next > after), "a walk must get on"
+        after = page.next
+    raise AssertionError("a walk must come to an end")
+
+
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+async def test_the_same_is_found_whether_it_is_indexed_or_not(backend: Backend, store: Store, words: str) -> None:
+    job_id = await submit(store)
+    await say(store, job_id, TEXTS)
+    if words == "indexed":
+        await index_all(backend, store)
+    for text, numbers in FOUND.items():
+        assert sorted(await found(store, text)) == sorted(TEXTS[number] for number in numbers), text
+
+
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+async def test_lines_are_chosen_by_job_kind_queue_level_and_stream(backend: Backend, store: Store, words: str) -> None:
+    first, second = await submit(store, "mail.send", queue="slow"), await submit(store, "report")
+    await say(store, first, ["one"], level="info", stream="log")
+    await say(store, first, ["two"], 1, level="WARNING", stream="log")
+    await say(store, second, ["three"], stream="stderr")
+    await say(store, second, ['{"level":"fatal","text":"four"}'], 1)
+    if words == "indexed":
+        await index_all(backend, store)
+    four = '{"level":"fatal","text":"four"}'
+    assert sorted(await found(store, kind="mail.send")) == ["one", "two"]
+    assert sorted(await found(store, queue="slow")) == ["one", "two"]
+    assert sorted(await found(store, job_id=second)) == ["three", four]
+    assert sorted(await found(store, level="warn")) == ["two", four]
+    assert await found(store, level="error") == [four]
+    assert await found(store, stream="stderr") == ["three"]
+    assert await found(store, "two", kind="report") == []
+
+
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+async def test_tenants_do_not_find_each_others_lines(backend: Backend, store: Store, words: str) -> None:
+    for tenant in ("a", "b"):
+        await say(store, await submit(store, tenant=tenant), [f"shared word of {tenant}"])
+    if words == "indexed":
+        await index_all(backend, store)
+    assert await found(store, "shared", tenant="a") == ["shared word of a"]
+    assert await found(store, "b", tenant="a") == []
+    assert await found(store, tenant="nobody") == []
+    assert len(await found(store, "shared")) == 2
+    page = await store.search_logs(LogFilter(text="shared", tenant="b"))
+    assert [(one.tenant, one.kind, one.queue) for one in page.lines] == [("b", "echo", "default")]
+
+
+async def test_a_walk_sees_every_line_once_in_order_while_lines_are_indexed(backend: Backend, store: Store) -> None:
+    job_id, other = [answer.job_id for answer in await store.submit([a_job(), a_job()])]
+    for number in range(40):
+        await say(store, (job_id, other)[number % 2], [f"tick {number}"] * 30, 30 * number)
+        await backend.clock.advance(SECOND)
+        if number == 20:
+            await store.index_logs()
+    where = LogFilter(text="tick")
+    newest = await walk(store, where, 37)
+    assert newest == sorted(set(newest), reverse=True)
+    assert len(newest) == 40 * 30
+    assert await walk(store, where, 101, newest_first=False) == newest[::-1]
+    await index_all(backend, store)
+    assert await walk(store, where, 113) == newest
+    half = newest[len(newest) // 2]
+    assert await walk(store, where, 500) == newest
+    page = await store.search_logs(where, limit=5, after=half)
+    place = newest.index(half) + 1
+    assert [one.key for one in page.lines] == newest[place : place + 5]
+
+
+async def test_a_walk_through_many_appends_of_one_moment_gets_on(backend: Backend, store: Store) -> None:
+    job_id = await submit(store)
+    for number in range(150):
+        await say(store, job_id, [f"tick {number}"], number)
+    assert len(await walk(store, LogFilter(text="tick"), 40)) == 150
+    await backend.clock.advance(SECOND)
+    for number in range(150, 300):
+        await say(store, job_id, [f"tock {number}"], number)
+    assert len(await walk(store, LogFilter(text="tick"), 40)) == 150
+    assert len(await walk(store, LogFilter(), 40, newest_first=False)) == 300
+
+
+async def test_lines_are_chosen_by_the_time_at_which_they_were_stored(backend: Backend, store: Store) -> None:
+    job_id = await submit(store)
+    begun = backend.clock.now()
+    for number in range(4):
+        await say(store, job_id, [f"hour {number}"], number)
+        await backend.clock.advance(HOUR)
+    expected = ["hour 2", "hour 1"]
+    window: dict[str, Any] = {"since": begun + HOUR, "before": begun + 3 * HOUR}
+    assert await found(store, "hour", **window) == expected
+    await index_all(backend, store)
+    assert await found(store, "hour", **window) == expected
+    assert await found(store, **window) == expected
+
+
+async def test_lines_that_came_late_or_twice_are_found_once(backend: Backend, store: Store, worker: Worker) -> None:
+    run = await start(store, worker, "late")
+    await settle(store, worker, run)
+    await say(store, run.job_id, ["last words"])
+    await say(store, run.job_id, ["last words"])
+    assert await found(store, "words", kind="late") == ["last words"]
+    await index_all(backend, store)
+    assert await found(store, "words", kind="late") == ["last words"]
+
+
+async def test_lines_of_jobs_that_nobody_knows_are_not_found(backend: Backend, store: Store) -> None:
+    await say(store, UUID(int=7 << 76 | 1 << 63), ["ghost"])
+    assert await found(store, "ghost") == []
+    await index_all(backend, store)
+    assert await found(store, "ghost") == []
+
+
+async def test_lines_can_wait_for_others_but_not_for_ever(backend: Backend, store: Store) -> None:
+    job_id = await submit(store)
+    await say(store, job_id, ["few"] * 3)
+    assert await store.index_logs() == 0
+    await say(store, job_id, ["more"] * 997, 3)
+    assert await store.index_logs() == 1000
+    await say(store, job_id, ["few"] * 3, 1000)
+    assert await store.index_logs() == 0
+    await backend.clock.advance(MINUTE)
+    assert await store.index_logs() == 3
+    assert await store.index_logs() == 0
+
+
+async def test_two_who_index_at_once_do_no_harm(backend: Backend) -> None:
+    stores = await stores_on(backend, 2)
+    job_id = await submit(stores[0])
+    for number in range(20):
+        await say(stores[0], job_id, ["tick"] * 250, 250 * number)
+    indexed = 0
+    while done := sum(await asyncio.gather(*(one.index_logs() for one in stores * 5))):
+        indexed += done
+    assert indexed == 5000
+    assert await backend.count("log_segment") == 5
+    assert len(await walk(stores[1], LogFilter(text="tick"), 1000)) == 5000
+
+
+async def test_an_erased_job_leaves_no_words(backend: Backend, store: Store, worker: Worker) -> None:
+    run, other = await start(store, worker), await submit(store)
+    await say(store, run.job_id, ["grace hopper"])
+    await say(store, other, ["somebody else"])
+    await index_all(backend, store)
+    await settle(store, worker, run)
+    await store.erase(run.job_id, by=Actor(role=Role.ADMIN, name="root"))
+    assert await backend.count("log_segment") == 0
+    assert await found(store, "hopper") == []
+    assert await found(store, "somebody") == ["somebody else"]
+    await index_all(backend, store)
+    assert await found(store) == ["somebody else"]
+
+
+async def test_words_go_with_their_lines(backend: Backend, store: Store) -> None:
+    job_id = await submit(store)
+    await say(store, job_id, ["old"])
+    await index_all(backend, store)
+    await backend.clock.advance(40 * DAY)
+    await store.prepare_days()
+    await say(store, job_id, ["young"], 1)
+    await index_all(backend, store)
+    await store.retire(dict.fromkeys(FINAL, 60 * DAY))
+    assert await found(store) == ["young"]
+    assert await backend.count("log_segment") == 1
+
+
+async def test_large_lines_and_long_words_are_found(backend: Backend, store: Store) -> None:
+    job_id = await submit(store)
+    long = "x" * 100
+    big = " ".join(f"w{number}" for number in range(9000))
+    await say(store, job_id, [f"a {long}y", f"a {long}z", *[big] * 20])
+    await index_all(backend, store)
+    assert await found(store, f"{long}y") == [f"a {long}y"]
+    assert len(await found(store, "w8999 w17")) == 20
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ('"open', "not closed"),
+        ("a*b", "only at the end"),
+        ("a-b*", "only at the end"),
+        ("!!!", "no word"),
+        ('""', "no word"),
+        ("-", "no word"),
+        ("x" * 501, "at most 500"),
+        ("a " * 21, "at most 20"),
+        ("\0", "no word"),
+    ],
+)
+async def test_a_query_that_makes_no_sense_gets_one_clear_answer(store: Store, query: str, why: str) -> None:
+    with pytest.raises(Invalid, match=rf"q .*{why}|q: .*{why}"):
+        await store.search_logs(LogFilter(text=query))
+
+
+@pytest.mark.parametrize("wrong", [{"level": "a b"}, {"level": ""}, {"kind": "a b\n"}])
+async def test_a_filter_that_makes_no_sense_names_its_field(store: Store, wrong: dict[str, Any]) -> None:
+    with pytest.raises(Invalid, match=next(iter(wrong))):
+        await store.search_logs(LogFilter(**wrong))
+    with pytest.raises(Invalid, match="limit"):
+        await store.search_logs(LogFilter(), limit=0)
