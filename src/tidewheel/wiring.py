@@ -12,6 +12,7 @@ from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.store.base import Store
+from tidewheel.store.copying import CopySource, CopyTarget
 from tidewheel.worker.link import Setup
 
 DEFAULT_URL = "sqlite:///tidewheel.db"
@@ -47,6 +48,24 @@ async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None, key: st
 def is_server(url: str) -> bool:
     """Tell whether a URL names a server, and not a database."""
     return _split(url).scheme in ("http", "https")
+
+
+def copy_source(url: str, clock: Clock) -> CopySource:
+    """Open the store that a copy comes from: a SQLite file."""
+    from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
+
+    return sqlite.SqliteSource(sqlite_path(url), clock)
+
+
+async def copy_target(url: str) -> CopyTarget:
+    """Open the database that a copy goes to: on PostgreSQL."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("to", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("to", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return await postgres.open_target(url)
 
 
 def blobs_url(database: str, chosen: str | None = None) -> str:

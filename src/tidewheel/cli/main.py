@@ -21,16 +21,24 @@ _UsageError: Final[Any] = typer.BadParameter.__bases__[0]
 
 COMMANDS: Final = {
     "up": Entry("up:up", "Start Tidewheel: server, worker and chores, all on this machine."),
-    "server": Entry("server:server", "Answer HTTP requests until SIGTERM or Ctrl-C."),
-    "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),
-    "keeper": Entry("keeper:app", "Look at the chores that every worker does beside its jobs."),
-    "audit": Entry("audit:audit", "Show who changed what, newest first."),
-    "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
-    "key": Entry("key:app", "Give out, list and revoke keys."),
-    "tenant": Entry("tenant:app", "List tenants, and give them shares and bounds."),
+    "demo": Entry("demo:demo", "Fill a store with a living example and run it, to see everything move."),
     "submit": Entry("submit:submit", "Hand over a command or a task to be run; print the id of the job."),
     "job": Entry("job:app", "Look at jobs and steer them."),
+    "schedule": Entry("schedule:app", "Make schedules, look at them and steer them."),
+    "queue": Entry("queue:app", "See what waits in which queue, and bound how much may."),
+    "gate": Entry("gate:app", "Hold, drop or slow all jobs of a kind, a queue or a tenant."),
+    "limit": Entry("limit:app", "Bound how many jobs that share a key run at once, or start in a time."),
+    "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
+    "workers": Entry("workers:workers", "List the workers that are alive, newest first."),
+    "import": Entry("importing:app", "Make schedules of what another scheduler runs."),
+    "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),
+    "server": Entry("server:server", "Answer HTTP requests until SIGTERM or Ctrl-C."),
+    "keeper": Entry("keeper:app", "Look at the chores that every worker does beside its jobs."),
     "db": Entry("db:app", "Look after the database: its schema, and moving to another one."),
+    "doctor": Entry("doctor:doctor", "Look whether everything is as it should be, and say what to do where not."),
+    "key": Entry("key:app", "Give out, list and revoke keys."),
+    "tenant": Entry("tenant:app", "List tenants, and give them shares and bounds."),
+    "audit": Entry("audit:audit", "Show who changed what, newest first."),
 }
 
 app = typer.Typer(name="tide", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -1,6 +1,7 @@
 """The store on PostgreSQL: many servers and workers on one database."""
 
+from tidewheel.store.postgres.copying import open_target
 from tidewheel.store.postgres.migrate import check, migrate, pending_sql
 from tidewheel.store.postgres.store import PostgresStore, open_store
 
-__all__ = ["PostgresStore", "check", "migrate", "open_store", "pending_sql"]
+__all__ = ["PostgresStore", "check", "migrate", "open_store", "open_target", "pending_sql"]
