@@ -72,9 +72,9 @@ def problem(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def serving(database: str, folder: Path) -> AsyncIterator[Api]:
+async def serving(database: str, folder: Path, blobs_url: str | None = None) -> AsyncIterator[Api]:
     """Serve a database on a port of its own."""
-    store, blobs = await open_store(database), open_blobs((folder / "blobs").as_uri())
+    store, blobs = await open_store(database), open_blobs(blobs_url or (folder / "blobs").as_uri())
     service = Service(store, blobs, CLOCK)
     reserved = Reservation(Address(port=0))
     door = Door(store, CLOCK, keyless=Keyless.UNTIL_A_KEY)

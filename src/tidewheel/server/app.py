@@ -22,6 +22,7 @@ from tidewheel.server.access import Door
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
 from tidewheel.server.entrance import NOBODY, admit
+from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
@@ -39,10 +40,6 @@ MOST_HELD: Final = 256 * 1024 * 1024
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger(__name__)
-
-
-class ClientGone(Exception):
-    """The client went away before it had sent all."""
 
 
 class Found(NamedTuple):
@@ -127,10 +124,13 @@ class App:
         """Read the body and run the handler, each in its time."""
         seconds = endpoint.seconds + (read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0)
         code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
+        if endpoint.raw:
+            call = replace(call, body=Incoming(receive, endpoint.most_body))
+        reads = endpoint.body is not None and not endpoint.raw
         try:
             # One timer for both, for it costs as much as all the rest of reading a small body.
-            async with asyncio.timeout(seconds if endpoint.body is None else BODY_WITHIN) as limit:
-                if endpoint.body is not None:
+            async with asyncio.timeout(BODY_WITHIN if reads else seconds) as limit:
+                if reads:
                     told, code = code, "too-slow"
                     call = replace(call, body=await self._body(endpoint, call.headers, receive))
                     code = told

@@ -11,6 +11,7 @@ from msgspec import Meta
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.checks import check_name
 from tidewheel.model.schedule import Schedule, ScheduleSpec
+from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, scope_of
@@ -44,6 +45,7 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     """Make a schedule."""
     spec = schedule_spec_of(call.body, call.tenant)
+    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
     schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
     return _answer(schedule, CREATED, ("location", f"/v1/schedules/{schedule.id}"))
 
@@ -90,6 +92,7 @@ async def patch(service: Service, call: Call[SchedulePatch, NoQuery]) -> Answer:
 
 
 async def _change(service: Service, schedule: Schedule, spec: ScheduleSpec, version: int) -> Answer:
+    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], schedule.tenant)
     change = service.store.change_schedule(schedule.id, spec, version=version, tenant=schedule.tenant)
     return _answer(await _told_by_rule(spec, change))
 

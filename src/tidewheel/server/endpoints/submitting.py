@@ -7,6 +7,7 @@ import msgspec
 
 from tidewheel.model.job import Submitted
 from tidewheel.model.states import FINAL
+from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_document import JobDocument, job_document
 from tidewheel.server.job_request import JobRequest, spec_of, specs_of
@@ -42,6 +43,8 @@ class AcceptedBatch(msgspec.Struct, frozen=True, kw_only=True):
 async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
     spec = spec_of(call.body, call.tenant, read_key(call.headers))
+    if (digest := artifact_in(spec.kind, spec.args)) is not None:
+        await use_artifacts(service, [("args.artifact", digest)], call.tenant)
     submitted = await service.intake.submit(spec)
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
@@ -59,6 +62,8 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
     if len(call.body) > MOST_IN_BATCH:
         raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
     specs = specs_of(call.body, call.tenant, read_key(call.headers))
+    named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
+    await use_artifacts(service, named, call.tenant)
     answers = await service.store.submit(specs)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)
