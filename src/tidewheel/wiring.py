@@ -10,10 +10,11 @@ from urllib.parse import SplitResult, urlsplit
 from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
+from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
 from tidewheel.worker.link import Setup
 
-DEFAULT_URL = "sqlite:///tidewheel.db"
+DEFAULT_URL: str = SETTINGS["database"].default
 
 
 class Database(NamedTuple):

@@ -3,12 +3,12 @@
 import msgspec
 import typer
 
-from tidewheel.cli.options import Blobs, Database, SecretsFolder
+from tidewheel.cli.options import Blobs, Database, SecretsFolder, default
 from tidewheel.cli.server import Host, Port
 from tidewheel.cli.worker import App, KeepFor, MaxAge, Slots, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
-from tidewheel.server.serving import DEFAULT_PORT, Address, Reservation
-from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
+from tidewheel.server.serving import Address, Reservation
+from tidewheel.wiring import database_of, without_secrets
 
 DRAIN = 10.0
 """Seconds that running jobs get to end by themselves after Ctrl-C."""
@@ -16,15 +16,15 @@ DRAIN = 10.0
 
 def up(
     *,
-    database: Database = DEFAULT_URL,
-    app: App = None,
-    blobs: Blobs = None,
-    slots: Slots = None,
-    secrets: SecretsFolder = None,
-    keep: KeepFor = [],  # noqa: B006 - typer copies it
-    max_age: MaxAge = "14d",
-    host: Host = "127.0.0.1",
-    port: Port = DEFAULT_PORT,
+    database: Database = default("database"),
+    app: App = default("app"),
+    blobs: Blobs = default("blobs"),
+    slots: Slots = default("slots"),
+    secrets: SecretsFolder = default("secrets"),
+    keep: KeepFor = default("keep"),
+    max_age: MaxAge = default("max_age"),
+    host: Host = default("host"),
+    port: Port = default("port"),
 ) -> None:
     """Start Tidewheel: bring the database up to date, answer HTTP requests, run jobs and keep all, until Ctrl-C.
 

@@ -14,8 +14,9 @@ from tidewheel.errors import Invalid
 from tidewheel.server.access import is_loopback
 from tidewheel.server.app import App
 from tidewheel.server.service import Service
+from tidewheel.settings import SETTINGS
 
-DEFAULT_PORT: Final = 8433
+DEFAULT_PORT: Final[int] = SETTINGS["port"].default
 BACKLOG: Final = 1024
 HEADERS_WITHIN: Final = 20.0
 """Seconds for a client to send the head of its next request; then the connection is closed."""
