@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from tidewheel.errors import Invalid
 
 PREFIX: Final = "TIDE_"
-_TASK_SECRET: Final = "TIDE_SECRET_"
+_OF_TASKS: Final = "TIDE_SECRET_"
 CONFIG_NAME: Final = "tidewheel.toml"
 CONFIG_VARIABLE: Final = "TIDE_CONFIG"
 _TYPES: Final[Mapping[type, str]] = {str: "text", int: "a whole number", bool: "true or false", list: "a list of texts"}
@@ -199,7 +199,7 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
         f"{name} is no setting{hint}"
         for name in environment
         if name.startswith(PREFIX)
-        and not name.startswith(_TASK_SECRET)
+        and not name.startswith(_OF_TASKS)
         and name not in known
         and (hint := did_you_mean(name[len(PREFIX) :], SETTINGS))
     ]
