@@ -39,6 +39,8 @@ MOST_HELD: Final = 256 * 1024 * 1024
 """Bytes of bodies in memory at once, of all requests together."""
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
+_NAME: Final = "tidewheel.endpoint"
+"""Where the name of the endpoint is noted, for those who count."""
 _log = logging.getLogger(__name__)
 
 
@@ -59,8 +61,6 @@ class App:
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
         self._held = 0
-        self.under_way = 0
-        """How many requests are being answered."""
         for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
             methods = {endpoint.method: endpoint for endpoint in endpoints if endpoint.path == path}
             if "{" in path:
@@ -75,14 +75,17 @@ class App:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
         request_id = given if _request_id(given) else secrets.token_hex(12)
-        self.under_way += 1
+        service = self._service
+        began = service.clock.monotonic()
+        service.under_way += 1
         try:
             answer = await self._answer(scope, receive, headers, request_id)
+            service.metrics.answered(scope.get(_NAME, "none"), answer.status, service.clock.monotonic() - began)
             await self._send(scope, receive, send, answer, request_id)
         except ClientGone:
             return
         finally:
-            self.under_way -= 1
+            service.under_way -= 1
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str], request_id: str) -> Answer:
         path, fields = scope["path"], list[tuple[str, str]]()
@@ -109,6 +112,7 @@ class App:
         if endpoint is None:
             allowed = ", ".join(found.methods)
             raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
+        scope[_NAME] = endpoint.name
         who = NOBODY
         if endpoint.action is not None:
             address = scope.get("client") or ("",)

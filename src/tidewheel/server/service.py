@@ -10,6 +10,7 @@ from tidewheel.clock import Clock
 from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL
 from tidewheel.server.intake import Intake
+from tidewheel.server.metrics import ServerMetrics
 from tidewheel.store.base import Store
 
 FIRST_PAUSE: Final = 0.01
@@ -57,6 +58,9 @@ class Service:
         self.downloads = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
         self.artifacts = UsedArtifacts(clock)
         self._signing_key: bytes | None = None
+        self.metrics = ServerMetrics(store, clock)
+        self.under_way = 0
+        """How many requests are being answered."""
         self.pages: Callable[[], Mapping[str, bytes]] = dict
         """What is made once from the table of endpoints: the OpenAPI document and the docs."""
         self.stopping = asyncio.Event()

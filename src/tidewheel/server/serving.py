@@ -62,7 +62,6 @@ class Serving:
     """A server in this process."""
 
     def __init__(self, app: App, service: Service, address: Address, clock: Clock) -> None:
-        self._app = app
         self._service = service
         self._address = address
         self._clock = clock
@@ -95,7 +94,7 @@ class Serving:
         """Accept nothing more, give requests under way so many seconds to be answered, and end."""
         self._service.stopping.set()
         latest = self._clock.monotonic() + seconds
-        while self._app.under_way and self._clock.monotonic() < latest:
+        while self._service.under_way and self._clock.monotonic() < latest:
             await self._clock.sleep(LOOK_EVERY)
         self._server.stop()  # type: ignore[no-untyped-call]
         if self._running is not None:
