@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
+from tidewheel.server.views import ReplicaStore
 from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
 from tidewheel.worker.link import Setup
@@ -40,6 +41,17 @@ def database_of(url: str, clock: Clock | None = None) -> Database:
 async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None) -> Store:
     """Open the store that a URL names; a clock of one's own is for tests."""
     return await database_of(url, clock).open()
+
+
+def replica_of(url: str) -> Callable[[], Awaitable[ReplicaStore]]:
+    """Return what opens a replica of a PostgreSQL database, to look at."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("replica", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("replica", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return partial(postgres.open_replica, url)
 
 
 def blobs_url(database: str, chosen: str | None = None) -> str:

@@ -7,12 +7,14 @@ import msgspec
 from tidewheel.cli.options import Blobs, Database, default, setting
 from tidewheel.cli.worker import WithKeeper, plan_of, run_worker
 from tidewheel.server.serving import Address, Reservation
+from tidewheel.wiring import replica_of
 
 DRAIN: Final = 10.0
 """Seconds that requests under way get to be answered after SIGTERM or Ctrl-C."""
 
 Host = Annotated[str, setting("host")]
 Port = Annotated[int, setting("port", min=0, max=65535)]
+Replica = Annotated[str | None, setting("replica")]
 Workers = Annotated[int, setting("workers", min=1)]
 
 
@@ -22,6 +24,7 @@ def server(
     blobs: Blobs = default("blobs"),
     host: Host = default("host"),
     port: Port = default("port"),
+    replica: Replica = default("replica"),
     workers: Workers = default("workers"),
     keeper: WithKeeper = default("keeper"),
 ) -> None:
@@ -32,7 +35,16 @@ def server(
     reserved = Reservation(Address(host, port))
     try:
         plan = plan_of(database, app=None, blobs=blobs, slots=0)
-        plan = msgspec.structs.replace(plan, inline=0, servers=workers, listen=reserved.address, keeper=keeper)
+        plan = msgspec.structs.replace(
+            plan, inline=0, servers=workers, listen=reserved.address, keeper=keeper, replica=checked_replica(replica)
+        )
         run_worker(plan, DRAIN)
     finally:
         reserved.close()
+
+
+def checked_replica(url: str | None) -> str | None:
+    """Return the replica, or refuse what cannot be one."""
+    if url is not None:
+        replica_of(url)
+    return url

@@ -4,7 +4,7 @@ import msgspec
 import typer
 
 from tidewheel.cli.options import Blobs, Database, SecretsFolder, default
-from tidewheel.cli.server import Host, Port
+from tidewheel.cli.server import Host, Port, Replica, checked_replica
 from tidewheel.cli.worker import App, KeepFor, MaxAge, Slots, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.server.serving import Address, Reservation
@@ -25,6 +25,7 @@ def up(
     max_age: MaxAge = default("max_age"),
     host: Host = default("host"),
     port: Port = default("port"),
+    replica: Replica = default("replica"),
 ) -> None:
     """Start Tidewheel: bring the database up to date, answer HTTP requests, run jobs and keep all, until Ctrl-C.
 
@@ -40,7 +41,13 @@ def up(
     reserved = Reservation(Address(host, port))
     try:
         plan = plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets)
-        plan = msgspec.structs.replace(plan, servers=1, listen=reserved.address, upkeep=parse_upkeep(keep, max_age))
+        plan = msgspec.structs.replace(
+            plan,
+            servers=1,
+            listen=reserved.address,
+            upkeep=parse_upkeep(keep, max_age),
+            replica=checked_replica(replica),
+        )
         run_worker(plan, DRAIN, migrate)
     finally:
         reserved.close()

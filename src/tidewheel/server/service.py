@@ -11,6 +11,7 @@ from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL
 from tidewheel.server.intake import Intake
 from tidewheel.server.metrics import ServerMetrics
+from tidewheel.server.views import Views
 from tidewheel.store.base import Store
 
 FIRST_PAUSE: Final = 0.01
@@ -48,8 +49,9 @@ class UsedArtifacts:
 class Service:
     """One server's share of the work; everything that lasts is in the store."""
 
-    def __init__(self, store: Store, blobs: Blobs, clock: Clock) -> None:
+    def __init__(self, store: Store, blobs: Blobs, clock: Clock, views: Views | None = None) -> None:
         self.store = store
+        self.views = views or Views(store, clock)
         self.blobs = blobs
         self.clock = clock
         self.intake = Intake(store)

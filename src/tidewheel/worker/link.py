@@ -39,6 +39,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     """The folder of secrets."""
     listen: tuple[str, int] | None = None
     """The host and the port of a server."""
+    replica: str | None = None
+    """A replica of the database, for servers."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):

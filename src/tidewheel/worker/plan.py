@@ -55,6 +55,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How many processes answer HTTP requests."""
     listen: tuple[str, int] | None = None
     """Where they do."""
+    replica: str | None = None
+    """A replica of the database for them to read lists from."""
 
 
 class Modules(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +123,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         secrets=plan.secrets,
         upkeep=plan.upkeep,
         listen=plan.listen,
+        replica=plan.replica,
     )
 
 

@@ -7,7 +7,8 @@ import typer
 from tidewheel.clock import SystemClock
 from tidewheel.server import Address, Service, Serving, build_app
 from tidewheel.server.access import Door, Keyless
-from tidewheel.wiring import open_all
+from tidewheel.server.views import Views
+from tidewheel.wiring import open_all, replica_of
 from tidewheel.worker.child import Greeting, run_child
 from tidewheel.worker.link import Drain, Ready
 
@@ -18,7 +19,10 @@ async def _serve(greeting: Greeting) -> None:
     store, blobs = await open_all(setup)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
-        service = Service(store, blobs, clock)
+        views = Views(store, clock, None if setup.replica is None else replica_of(setup.replica))
+        views.start()
+        stack.push_async_callback(views.close)
+        service = Service(store, blobs, clock, views)
         door = Door(store, clock, keyless=Keyless.UNTIL_A_KEY)
         stack.push_async_callback(door.close)
         serving = Serving(build_app(service, door), service, address, clock)

@@ -64,13 +64,13 @@ class QueueList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     """Return the workers."""
-    found = await service.store.workers(alive=call.query.alive)
+    found = await service.views.ask(lambda store: store.workers(alive=call.query.alive))
     return Answer(WorkerList(workers=[_worker(worker) for worker in found]))
 
 
 async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the queues with their numbers."""
-    counts = await service.store.counts(tenant=call.tenant)
+    counts = await service.views.ask(lambda store: store.counts(tenant=call.tenant))
     found: dict[str, QueueDocument] = {}
     for row in counts.rows:
         queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}))

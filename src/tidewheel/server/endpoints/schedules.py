@@ -59,7 +59,7 @@ async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
         name: str = parameter(partial(check_name, "name", query.name))
         found = await _named(service, name, tenant)
     else:
-        found = await service.store.schedules(tenant=tenant, limit=query.limit, after=after)
+        found = await service.views.ask(lambda store: store.schedules(tenant=tenant, limit=query.limit, after=after))
     last = found[-1].id if query.name is None and len(found) == query.limit else None
     documents = [schedule_document(schedule) for schedule in found]
     return Answer(SchedulePage(schedules=documents, next_cursor=seal_id(scope, last)))

@@ -66,6 +66,28 @@ class PostgresStore(
         await self._db.close()
 
 
+class PostgresReplica(PostgresStore):
+    """A standby of a database: it is only read."""
+
+    async def lag(self) -> float:
+        """Return for how many seconds it has heard nothing new, 0 if there was nothing new to hear."""
+        seconds: float = await self._db.read(lambda connection: connection.fetchval(SQL["replica_lag"]))
+        return seconds
+
+
+async def open_replica(url: str, *, pool_size: int = 10) -> PostgresReplica:
+    """Open a standby, or say what is wrong with it."""
+    database = await connect(url, pool_size=pool_size)
+    try:
+        check_version(await database.read(version_of), len(MIGRATIONS))
+        row = await database.read(lambda connection: one(connection, SQL["meta"]))
+        database.learn_time(row["now"])
+        return PostgresReplica(database, row["epoch"], MAX_ARGS_BYTES)
+    except BaseException:
+        await database.close()
+        raise
+
+
 async def open_store(
     url: str, *, pool_size: int = 10, clock: Clock | None = None, max_args_bytes: int = MAX_ARGS_BYTES
 ) -> PostgresStore:
