@@ -140,11 +140,25 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
         else:
             supervising[0].kill()
 
+    renewals: set[asyncio.Task[None]] = set()
+
+    def renew() -> None:
+        if supervising:
+            renewals.add(task := asyncio.ensure_future(_renew(supervising[0], drain)))
+            task.add_done_callback(renewals.discard)
+
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, heard)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
     with contextlib.suppress(asyncio.CancelledError):
         await working
     typer.echo("stopped")
+
+
+async def _renew(supervisor: Supervisor, drain: float) -> None:
+    """Put new servers in the place of the old ones; a worker has none, and goes on as it is."""
+    number = await supervisor.renew(drain)
+    typer.echo(f"new servers: {number}")
 
 
 async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable[[], Awaitable[object]] | None) -> None:

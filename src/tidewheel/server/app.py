@@ -191,6 +191,8 @@ class App:
             await answer.stream.aclose()
         elif answer.stream is not None:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
+        if self._service.stopping.is_set():
+            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         content = b"" if answer.body is None else _bytes(answer.body)
         fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
         await send(_start(answer, request_id, fixed))

@@ -83,7 +83,7 @@ def members_of(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], modules: M
     if plan.keeper:
         members.append(MemberSpec(modules.keeper, _setup(plan, catalogue, f"{plan.name}/keeper", 0, Offer())))
     members += [
-        MemberSpec(modules.server, _setup(plan, catalogue, f"{plan.name}/server-{number}", 0, Offer()))
+        MemberSpec(modules.server, _setup(plan, catalogue, f"{plan.name}/server-{number}", 0, Offer()), renewable=True)
         for number in range(plan.servers)
     ]
     return members

@@ -7,10 +7,11 @@ import typer
 from tidewheel.clock import SystemClock
 from tidewheel.server import Address, Service, Serving, build_app
 from tidewheel.server.access import Door, Keyless
+from tidewheel.server.serving import LINGER
 from tidewheel.server.views import Views
 from tidewheel.wiring import open_all, replica_of
 from tidewheel.worker.child import Greeting, run_child
-from tidewheel.worker.link import Drain, Ready
+from tidewheel.worker.link import Drain, Ready, TakeOver
 
 
 async def _serve(greeting: Greeting) -> None:
@@ -31,10 +32,12 @@ async def _serve(greeting: Greeting) -> None:
         if setup.name.endswith("/server-0"):
             typer.echo(f"Tidewheel answers at {address.url} (docs: {address.url}/docs)")
         async for word in greeting.words:
+            if isinstance(word, TakeOver):
+                serving.take_over(word.older, word.newest)
             if isinstance(word, Drain):
                 seconds = word.seconds
                 break
-        await serving.stop(seconds)
+        await serving.stop(seconds, linger=LINGER)
 
 
 if __name__ == "__main__":
