@@ -11,6 +11,9 @@ PY := $(BIN)/python
 READY := $(VENV)/.ready
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Some machines ask Python to keep no bytecode; hundreds of processes would then compile the whole program, each anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check format bench chaos schema pictures browser clean
 
@@ -23,7 +26,7 @@ run: $(READY) ## set everything up and start the program
 	@$(BIN)/tide up
 
 test: $(READY) browser ## set everything up and run all tests; ARGS="..." is passed to pytest
-	@$(PY) -m pytest -n $(WORKERS) $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(READY) ## format, lint, types, import layers, sizes
 	@$(PY) -m ruff format --check

@@ -12,7 +12,8 @@ Database = Annotated[
     typer.Option(
         "--database",
         envvar="TIDE_DATABASE",
-        help="Where the jobs live: sqlite:///file or postgresql://user@host/name.",
+        help="Where the jobs live: sqlite:///file, postgresql://user@host/name, or the https:// address of a server "
+        "(with its key in TIDE_KEY).",
     ),
 ]
 Blobs = Annotated[

@@ -18,11 +18,13 @@ import uvloop
 from tidewheel.blobs import open_blobs
 from tidewheel.cli.options import Blobs, Database, SecretsFolder, parse_labels
 from tidewheel.clock import SystemClock
-from tidewheel.errors import Invalid
+from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.resources import Offer, parse_resources
 from tidewheel.model.retention import parse_upkeep
+from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
-from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.tasks.registry import CatalogueEntry
+from tidewheel.wiring import DEFAULT_URL, blobs_url, is_server, open_store
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
@@ -107,7 +109,7 @@ def worker(
         queues=tuple(dict.fromkeys(queue)),
         inline=inline,
         concurrency=concurrency,
-        keeper=keeper,
+        keeper=keeper and not is_server(database),
         environment=_environment(env),
         offer=Offer(resources=_resources(resource), labels=parse_labels(label)),
         ttl=parse_duration(lease, "lease"),
@@ -178,11 +180,7 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
     store = await open_store(plan.database)
     try:
         open_blobs(plan.blobs)  # refuses what names no place, before anything runs
-        changed = await store.declare_rules([rule for entry in catalogue for rule in entry.rules])
-        if changed:
-            typer.echo(f"limits of tasks that are new or changed: {changed}")
-        if plan.app is not None:
-            await declare(store, plan.app, catalogue)
+        await _declare(store, plan.app, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
         supervising.append(supervisor)
         if plan.inline or plan.slots:
@@ -190,6 +188,18 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
         await supervisor.run()
     finally:
         await store.close()
+
+
+async def _declare(store: Store, app: str | None, catalogue: Sequence[CatalogueEntry]) -> None:
+    """Tell the store what the code of an app declares, unless this worker is one of a single tenant."""
+    try:
+        changed = await store.declare_rules([rule for entry in catalogue for rule in entry.rules])
+        if changed:
+            typer.echo(f"limits of tasks that are new or changed: {changed}")
+        if app is not None:
+            await declare(store, app, catalogue)
+    except Forbidden as error:
+        typer.echo(f"limits and schedules of {app} are left to workers with a key of all tenants: {error}")
 
 
 def cores() -> int:

@@ -72,6 +72,7 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chor
         Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
         Chore("old-occurrences", timedelta(minutes=10), partial(_in_pieces, store.retire_occurrences)),
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
+        Chore("statistics", timedelta(seconds=10), partial(_in_pieces, store.fold_statistics)),
         Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
     ]

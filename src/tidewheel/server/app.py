@@ -23,6 +23,7 @@ from tidewheel.server.dashboard import Dashboard, request_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
 from tidewheel.server.entrance import admit
+from tidewheel.server.guests import Guests, Ticket
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
@@ -65,6 +66,7 @@ class App:
         self._dashboard = dashboard
         self._service = service
         self._door = door
+        self._guests = Guests(door, service.clock)
         self._plain: dict[str, dict[str, Endpoint]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
@@ -143,11 +145,12 @@ class App:
         if endpoint is None:
             allowed = ", ".join(found.methods)
             raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
-        address = (scope.get("client") or ("",))[0]
-        who = await admit(self._door, headers, address, endpoint, fields)
-        recheck = functools.partial(self._door.recheck, token_of(headers.get("authorization")), address)
+        ticket = Ticket(token_of(headers.get("authorization")), (scope.get("client") or ("",))[0])
+        who = await admit(self._door, headers, ticket, endpoint, fields)
+        recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
-        return await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
+        answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
+        return answer if answer.stream is None else replace(answer, ticket=ticket)
 
     async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
         """Read the body and run the handler, each in its time."""
@@ -235,9 +238,10 @@ class App:
         self._streams += 1
         try:
             await send(_start(answer, request_id, []))
-            while (piece := await _next(stream, gone)) is not None:
-                async with asyncio.timeout(SEND_WITHIN):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            with self._guests.staying(answer.ticket, gone.cancel):
+                while (piece := await _next(stream, gone)) is not None:
+                    async with asyncio.timeout(SEND_WITHIN):
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             _log.info("request %s: the client takes nothing any more", request_id)
@@ -290,7 +294,7 @@ async def _next(stream: Stream, gone: "asyncio.Future[None]") -> bytes | None:
     piece: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(stream, None))
     try:
         await asyncio.wait((piece, gone), return_when=asyncio.FIRST_COMPLETED)
-        return piece.result() if piece.done() else None
+        return piece.result() if piece.done() and not gone.done() else None
     finally:
         if not piece.done():
             piece.cancel()

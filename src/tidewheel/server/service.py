@@ -42,6 +42,8 @@ class Service:
         """What is made once from the table of endpoints: the OpenAPI document and the docs."""
         self.stopping = asyncio.Event()
         """Set when the server is about to end: who waits is answered now."""
+        self.followers = 0
+        """How many streams tell what happens to a job."""
         self._waiters = 0
 
     async def close(self) -> None:

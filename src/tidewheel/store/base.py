@@ -31,6 +31,7 @@ from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
 from tidewheel.store.capping import CapStore
+from tidewheel.store.counting import StatStore
 from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
@@ -349,6 +350,7 @@ class Store(
     ScheduleStore,
     OccurrenceStore,
     SearchStore,
+    StatStore,
     KeyStore,
     TenantStore,
     AuditStore,

@@ -30,6 +30,7 @@ from tidewheel.worker.lease import Lease
 from tidewheel.worker.link import Drain, Stop
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
 from tidewheel.worker.patience import Patience
+from tidewheel.worker.sandbox import cgroups
 
 WATCH_EVERY: Final = 0.2
 """Seconds between two looks at who has the event loops."""
@@ -65,6 +66,7 @@ class Supervisor:
         self._draining = False
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         become_reaper()
+        cgroups.make_room()
 
     async def run(self) -> None:
         """Work until drained."""

@@ -1,5 +1,6 @@
 """The door: the one place where an actor comes from."""
 
+import asyncio
 import enum
 from typing import Final
 
@@ -55,6 +56,7 @@ class Door:
         self._throttle = Throttle(clock)
         self._has_keys = False
         self._looked_at = float("-inf")
+        self._looking: asyncio.Task[None] | None = None
 
     async def admit(self, key: str | SessionToken | None, address: str, *, cost: int = 1) -> Admitted:
         """Return who comes with a key or a session from an address, with a request that counts as `cost`.
@@ -91,10 +93,17 @@ class Door:
         """Tell whether nobody comes in without a key; once there has been one, that stays so."""
         if self._keyless is not Keyless.UNTIL_A_KEY:
             return self._keyless is Keyless.NEVER
-        now = self._clock.monotonic()
-        if not self._has_keys and now - self._looked_at >= REMEMBER:
-            self._has_keys, self._looked_at = await self._store.has_keys(), now
+        if not self._has_keys and self._clock.monotonic() - self._looked_at >= REMEMBER:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+            await asyncio.shield(self._looking)
         return self._has_keys
+
+    async def _look(self) -> None:
+        """Ask the store once for all who come at the same time."""
+        now = self._clock.monotonic()
+        self._has_keys = await self._store.has_keys()
+        self._looked_at = now
 
 
 def token_of(authorization: str | None) -> str | None:

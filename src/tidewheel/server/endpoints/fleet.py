@@ -33,7 +33,11 @@ class WorkerDocument(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer
     ttl: float
     """Seconds of silence after which its jobs go elsewhere."""
+    tenant: str | None
+    """Whose worker it is; null for those that serve all."""
     alive: bool
+    beat: int
+    """How often it was heard of."""
     registered_at: Instant
     beat_at: Instant
     """When it was last heard of."""
@@ -73,7 +77,8 @@ async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     if not call.actor.everywhere:
         rows = (await service.store.counts(tenant=call.tenant)).rows
         known = {row.queue for row in rows}, {row.kind for row in rows}
-        documents = [_as_known(document, *known) for document in documents]
+        own = [worker for worker in found if worker.tenant in (None, call.tenant)]
+        documents = [_as_known(_worker(worker), *known) for worker in own]
     return Answer(WorkerList(workers=documents))
 
 
@@ -110,7 +115,9 @@ def _worker(worker: Worker) -> WorkerDocument:
         kinds=None if worker.kinds is None else list(worker.kinds),
         offer=worker.offer,
         ttl=worker.ttl.total_seconds(),
+        tenant=worker.tenant,
         alive=worker.alive,
+        beat=worker.beat,
         registered_at=worker.registered_at,
         beat_at=worker.beat_at,
         lease_until=worker.lease_until,

@@ -27,6 +27,8 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: UUID | None = None
+    """Begin after the job with this id instead."""
 
 
 class JobPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[JobDocument]
     next_cursor: str | None
     """Leads to the next page; null at the end."""
+    next_after: UUID | None
+    """The same as an id, for `after`."""
 
 
 class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,10 +83,10 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
     query = call.query
     where = parameter(partial(filter_of, query, call.scope))
     scope = scope_of(_JOBS, query)
-    page = await service.store.find(where, limit=query.limit, after=unseal_id(scope, query.cursor))
+    page = await service.store.find(where, limit=query.limit, after=unseal_id(scope, query.cursor) or query.after)
     now = service.clock.now()
-    documents = [job_document(job, now, full=False) for job in page.jobs]
-    return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next)))
+    documents = [job_document(job, now, full=query.full) for job in page.jobs]
+    return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next), next_after=page.next))
 
 
 async def explain(service: Service, call: Call[None, NoQuery]) -> Answer:
@@ -101,7 +105,7 @@ async def parents(service: Service, call: Call[None, PageQuery]) -> Answer:
     """Return the jobs that a job waits or waited for."""
     job_id, query = id_in(call), call.query
     scope = f"parents/{job_id}"
-    after = unseal_id(scope, query.cursor)
+    after = unseal_id(scope, query.cursor) or query.after
     found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.scope)
     return _relatives(scope, found, query.limit)
 
@@ -110,7 +114,7 @@ async def children(service: Service, call: Call[None, PageQuery]) -> Answer:
     """Return the jobs that wait or waited for a job."""
     job_id, query = id_in(call), call.query
     scope = f"children/{job_id}"
-    after = unseal_id(scope, query.cursor)
+    after = unseal_id(scope, query.cursor) or query.after
     found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.scope)
     return _relatives(scope, found, query.limit)
 

@@ -7,6 +7,7 @@ from tidewheel.server.table.access import ACCESS
 from tidewheel.server.table.dead_letters import DEAD_LETTERS
 from tidewheel.server.table.fleet import FLEET
 from tidewheel.server.table.flow import FLOW
+from tidewheel.server.table.logs import LOGS
 from tidewheel.server.table.looking import LOOKING
 from tidewheel.server.table.schedules import SCHEDULES
 from tidewheel.server.table.steering import STEERING
@@ -18,6 +19,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *SUBMITTING,
     *LOOKING,
     *STEERING,
+    *LOGS,
     *SCHEDULES,
     *DEAD_LETTERS,
     *FLOW,

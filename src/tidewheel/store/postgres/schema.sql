@@ -85,6 +85,7 @@ CREATE TABLE tidewheel.job (
     options json,
     limit_keys text[],
     waits_for text,
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     cancel_reason text,
@@ -216,6 +217,26 @@ CREATE TABLE tidewheel.duty (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE tidewheel.ended (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    lane integer NOT NULL,
+    state text NOT NULL,
+    jobs integer NOT NULL,
+    delays interval[],
+    runs interval[]
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE tidewheel.ended ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME tidewheel.ended_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE tidewheel.ended_parent (
     parent uuid NOT NULL,
     state text NOT NULL,
@@ -254,6 +275,7 @@ CREATE TABLE tidewheel.job_history (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -368,6 +390,7 @@ CREATE TABLE tidewheel.job_history_other (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -408,6 +431,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -598,6 +622,17 @@ CREATE TABLE tidewheel.schedule (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
+CREATE TABLE tidewheel.statistic (
+    at timestamp with time zone NOT NULL,
+    lane integer NOT NULL,
+    state text NOT NULL,
+    hour boolean NOT NULL,
+    jobs bigint NOT NULL,
+    delays text NOT NULL,
+    runs text NOT NULL
+)
+WITH (fillfactor='80');
+
 CREATE TABLE tidewheel.sweep (
     scope text NOT NULL,
     next_at timestamp with time zone NOT NULL,
@@ -665,6 +700,9 @@ ALTER TABLE ONLY tidewheel.duty
 ALTER TABLE ONLY tidewheel.ended_parent
     ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
 
+ALTER TABLE ONLY tidewheel.ended
+    ADD CONSTRAINT ended_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.finish_rate
     ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
 
@@ -721,6 +759,9 @@ ALTER TABLE ONLY tidewheel.schedule
 
 ALTER TABLE ONLY tidewheel.schedule
     ADD CONSTRAINT schedule_tenant_name_key UNIQUE (tenant, name);
+
+ALTER TABLE ONLY tidewheel.statistic
+    ADD CONSTRAINT statistic_pkey PRIMARY KEY (hour, at, lane, state);
 
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);

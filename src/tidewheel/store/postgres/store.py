@@ -23,6 +23,7 @@ from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
 from tidewheel.store.postgres.sharing import Sharing
+from tidewheel.store.postgres.statistics import Statistics
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
@@ -46,6 +47,7 @@ class PostgresStore(
     Depending,
     Explaining,
     Duties,
+    Statistics,
     Keeping,
 ):
     """See `store.base.Store`."""

@@ -236,6 +236,27 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE ended (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE statistic (
+    hour   INTEGER NOT NULL CHECK (hour IN (0, 1)),
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL,
+    PRIMARY KEY (hour, at, lane, state)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
     finished   INTEGER NOT NULL,

@@ -82,6 +82,8 @@ CREATE TABLE tidewheel.job (
     options         json,
     limit_keys      text[],
     waits_for       text CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
+    -- The run_at with which it waited for a limit before it was let go: its place if it must wait again.
+    stood_at        timestamptz,
     unique_key      text,
     idempotency_key text,
     cancel_reason   text,
@@ -258,6 +260,28 @@ CREATE TABLE tidewheel.census (
     jobs     bigint NOT NULL,
     PRIMARY KEY (lane, state, priority)
 );
+
+-- How late jobs began and how long they ran, noted by the batch that ended them; a duty folds that into statistic.
+CREATE TABLE tidewheel.ended (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     timestamptz NOT NULL,
+    lane   integer NOT NULL,
+    state  text NOT NULL,
+    jobs   integer NOT NULL,
+    delays interval[],
+    runs   interval[]
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+CREATE TABLE tidewheel.statistic (
+    at     timestamptz NOT NULL,
+    lane   integer NOT NULL,
+    state  text NOT NULL,
+    hour   boolean NOT NULL,
+    jobs   bigint NOT NULL,
+    delays text NOT NULL,
+    runs   text NOT NULL,
+    PRIMARY KEY (hour, at, lane, state)
+) WITH (fillfactor = 80);
 
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE tidewheel.finish_rate (

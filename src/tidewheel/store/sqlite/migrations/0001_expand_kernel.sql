@@ -227,6 +227,29 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+-- How late jobs began and how long they ran, noted by the batch that ended them, as JSON lists of microseconds; a duty
+-- folds that into statistic.
+CREATE TABLE ended (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL
+) STRICT;
+-- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+CREATE TABLE statistic (
+    hour   INTEGER NOT NULL CHECK (hour IN (0, 1)),
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL,
+    PRIMARY KEY (hour, at, lane, state)
+) STRICT, WITHOUT ROWID;
+
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
