@@ -15,7 +15,7 @@ from tidewheel.model.states import State
 from tidewheel.server.dashboard.figures import delays_of
 from tidewheel.server.dashboard.graph import drawing_of
 from tidewheel.server.dashboard.pulse import Pulse
-from tidewheel.server.dashboard.rendering import number, query, size, span, when
+from tidewheel.server.dashboard.rendering import NOTHING, number, query, size, span, when
 from tidewheel.server.dashboard.timeline import WIDTH, timeline_of
 from tidewheel.testing.clock import FakeClock
 
@@ -25,7 +25,7 @@ SECOND = timedelta(seconds=1)
 @pytest.mark.parametrize(
     ("length", "text"),
     [
-        (None, "–"),
+        (None, NOTHING),
         (0.004, "4 ms"),
         (1.25, "1.2 s"),
         (59, "59 s"),
@@ -40,7 +40,7 @@ def test_durations_are_told_in_two_figures(length: float | None, text: str) -> N
 
 
 def test_numbers_and_sizes_are_told_for_people() -> None:
-    assert (number(None), number(0), number(1234567), number(3.26)) == ("–", "0", "1\u202f234\u202f567", "3.3")
+    assert (number(None), number(0), number(1234567), number(3.26)) == (NOTHING, "0", "1\u202f234\u202f567", "3.3")
     assert (size(0), size(1536), size(50 << 20)) == ("0 B", "1.5 KiB", "50 MiB")
 
 
@@ -121,22 +121,28 @@ def test_delays_count_first_runs_from_when_they_were_due() -> None:
     assert delays_of([]) == (None, None)
 
 
-def test_the_pulse_is_the_difference_of_counters() -> None:
+async def test_the_pulse_is_the_difference_of_counters() -> None:
     clock = FakeClock()
     pulse = Pulse(clock)
 
     assert pulse.feel("a", 100, 5) == (None, None)
-    clock.advance(2)
+    await clock.advance(2 * SECOND)
     assert pulse.feel("a", 120, 6) == (10, 0.5)
     assert pulse.feel("b", 7, 0) == (None, None)
-    clock.advance(2)
+    await clock.advance(2 * SECOND)
     assert pulse.feel("a", 20, 0) == (0, 0)  # old jobs were removed
 
 
 def known(text: str, now: datetime, **fields: Any) -> Known:
     made = make_key(b"\1" * 37)
     assert made.text == text
-    values = {"id": make_id(0, 0), "prefix": made.proof.prefix, "name": "n", "role": Role.VIEWER, "created_at": NOON}
+    values: dict[str, Any] = {
+        "id": make_id(0, 0),
+        "prefix": made.proof.prefix,
+        "name": "n",
+        "role": Role.VIEWER,
+        "created_at": NOON,
+    }
     return Known(ApiKey(**values | fields), made.proof.digest, now)
 
 

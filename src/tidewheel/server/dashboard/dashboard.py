@@ -4,6 +4,7 @@ import logging
 import re
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
@@ -26,6 +27,7 @@ from tidewheel.server.dashboard.table import DEEDS, PAGES, PIPES
 from tidewheel.server.dashboard.visit import Deed, Done, Page, Piped, Visit
 from tidewheel.server.endpoint import EVENTS, HTML, Answer
 from tidewheel.server.entrance import Visitor, check_local
+from tidewheel.server.guests import Ticket
 from tidewheel.server.problems import CODES, Refused, refusal_of
 from tidewheel.server.service import Service
 
@@ -100,7 +102,7 @@ class Dashboard:
         form = request.form() if method == "POST" else {}
         if request.path == LOGIN:
             return await self._login(request, form)
-        desk = self._desk(request, await self._admit(request))
+        desk = await self._admit(request)
         if method == "POST":
             token = form.pop("form_token", ("",))[0]
             check_form(request.headers, request.browser, token)
@@ -115,26 +117,25 @@ class Dashboard:
                 return await self._run(request, self._visit(request, desk, found.groupdict(), form), target)
         raise Refused("not-found", f"there is no page {request.path[:200]}")
 
-    def _desk(self, request: Request, visitor: Visitor) -> Desk:
-        return Desk(self._service, visitor, partial(self._door.recheck, _session_of(request), request.address))
-
-    async def _admit(self, request: Request, *, cost: int = 1) -> Visitor:
-        held, session = request.cookies, _session_of(request)
+    async def _admit(self, request: Request) -> Desk:
+        held, text = request.cookies, request.cookies.get(cookies.SESSION)
+        ticket = Ticket(None if text is None else SessionToken(text), request.address)
         try:
-            admitted = await self._door.admit(session, request.address, cost=cost)
+            admitted = await self._door.admit(*ticket)
         except Unauthenticated:
             # Browsers do not tell ports of a machine apart: it may be a session of another server here.
-            session = None
-            admitted = await self._door.admit(None, request.address, cost=cost)
-        if session is None:
+            ticket = Ticket(None, request.address)
+            admitted = await self._door.admit(*ticket)
+        if ticket.key is None:
             check_local(_without_origin_of_links(request))
         if admitted.too_often:
             raise Refused("too-many", "too many requests with this key")
+        actor = admitted.actor
         try:
-            asked = unquote(held[cookies.TENANT]) if cookies.TENANT in held else None
-            return Visitor(admitted.actor, admitted.actor.scope(asked) or DEFAULT_TENANT)
+            tenant = actor.scope(unquote(held[cookies.TENANT])) if cookies.TENANT in held else actor.tenant
         except (TideError, UnicodeError):
-            return Visitor(admitted.actor, admitted.actor.home)  # a cookie of someone who was here before
+            tenant = actor.tenant  # a cookie of someone who was here before
+        return Desk(self._service, Visitor(actor, tenant or DEFAULT_TENANT), ticket, self._door)
 
     async def _login(self, request: Request, form: dict[str, tuple[str, ...]]) -> Answer:
         if request.method != "POST":
@@ -162,7 +163,7 @@ class Dashboard:
 
     async def _run(self, request: Request, visit: Visit, target: Page | Deed | Piped) -> Answer:
         if isinstance(target, Piped):
-            return await target.open(visit)
+            return replace(await target.open(visit), ticket=visit.desk.ticket)
         if isinstance(target, Deed):
             outcome = await target.act(visit)
             if isinstance(outcome, Done):
@@ -174,7 +175,8 @@ class Dashboard:
         if isinstance(loaded, Done):
             return self._go(request, loaded)
         if target.every is not None and EVENTS in request.headers.get("accept", ""):
-            return live_answer(self._service, target.every, partial(self._live_part, request, visit.path, target))
+            stream = live_answer(self._service, target.every, partial(self._live_part, request, visit, target))
+            return replace(stream, ticket=visit.desk.ticket)
         return self._page(request, target.template, loaded)
 
     async def _context(self, request: Request, visit: Visit, page: Page) -> dict[str, Any] | Done:
@@ -184,10 +186,9 @@ class Dashboard:
             return loaded
         return {**loaded, **self._around(request, visit, str(loaded.get("title", page.title)), page)}
 
-    async def _live_part(self, request: Request, path: Mapping[str, str], page: Page) -> str:
-        """Render the changing part of a page once more, for as long as the visitor may see it."""
-        desk = self._desk(request, await self._admit(request, cost=0))
-        context = await self._context(request, self._visit(request, desk, path, {}), page)
+    async def _live_part(self, request: Request, visit: Visit, page: Page) -> str:
+        """Render the changing part of a page once more."""
+        context = await self._context(request, replace(visit, now=self._service.clock.now()), page)
         if isinstance(context, Done):
             return ""
         return self._renderer.block(page.template, "live", {**_frame(request, request.browser), **context})
@@ -250,11 +251,6 @@ def _frame(request: Request, browser: str) -> dict[str, Any]:
         "flash": flash_of(request.cookies),
         "signed_in": cookies.SESSION in request.cookies,
     }
-
-
-def _session_of(request: Request) -> SessionToken | None:
-    text = request.cookies.get(cookies.SESSION)
-    return None if text is None else SessionToken(text)
 
 
 def _routes(targets: Iterable[Any]) -> list[tuple[Any, Any]]:

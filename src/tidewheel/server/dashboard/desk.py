@@ -4,13 +4,16 @@ There is no second way around them: each asks whether its actor may, reads and c
 changes written down, just as for a request over HTTP.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from tidewheel.errors import Forbidden
+from tidewheel.server.access import Door
 from tidewheel.server.endpoint import Answer, Call, Endpoint
 from tidewheel.server.entrance import Visitor, check_may
+from tidewheel.server.guests import Ticket
 from tidewheel.server.reading import convert, read_query
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS
@@ -21,10 +24,11 @@ _BY_NAME: Final[Mapping[str, Endpoint]] = {endpoint.name: endpoint for endpoint 
 class Desk:
     """Asks on behalf of one visitor."""
 
-    def __init__(self, service: Service, visitor: Visitor, recheck: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, service: Service, visitor: Visitor, ticket: Ticket, door: Door) -> None:
         self.service = service
         self.visitor = visitor
-        self._recheck = recheck
+        self.ticket = ticket
+        self._recheck = partial(door.recheck, *ticket)
 
     def may(self, name: str) -> bool:
         """Tell whether the visitor may use an endpoint, so that a page can leave out the rest."""

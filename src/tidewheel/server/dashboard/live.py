@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from tidewheel.errors import Forbidden, NotFound, Unauthenticated
+from tidewheel.errors import NotFound
 from tidewheel.server.endpoint import EVENTS, Answer
 from tidewheel.server.problems import Refused
 from tidewheel.server.service import Service
@@ -14,7 +14,7 @@ KEEP_ALIVE: Final = 15.0
 
 
 def live_answer(service: Service, every: float, render: Callable[[], Awaitable[str]]) -> Answer:
-    """Return the stream of a page. `render` returns its changing part, and asks anew who looks."""
+    """Return the stream of a page. `render` returns its changing part."""
     headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
     return Answer(headers=headers, media_type=EVENTS, stream=_renderings(service, every, render))
 
@@ -27,7 +27,7 @@ async def _renderings(
     while not service.stopping.is_set():
         try:
             now = await render()
-        except (Unauthenticated, Forbidden, NotFound, Refused):
+        except (NotFound, Refused):
             yield b"event: over\ndata: \n\n"
             return
         if now != last:
