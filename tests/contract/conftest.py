@@ -121,6 +121,7 @@ NOT_OFFERED: Final = {
     "test_key_races": "keys are looked after at the server",
     "test_keys": "keys are looked after at the server",
     "test_large": "size is a matter of the database",
+    "test_notifications": "messages are sent by the server",
     "test_occurrence_faults": "occurrences are made by the server",
     "test_occurrences": "occurrences are made by the server",
     "test_overlaps": "occurrences are made by the server",

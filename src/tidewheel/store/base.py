@@ -40,6 +40,7 @@ from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.limiting import LimitStore
 from tidewheel.store.log_searching import LogSearchStore
+from tidewheel.store.notifying import ChannelStore, OutboxStore
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
@@ -357,6 +358,8 @@ class Store(
     AuditStore,
     ErasureStore,
     ArtifactStore,
+    ChannelStore,
+    OutboxStore,
     ExplainStore,
     DeadLetterStore,
     DutyStore,

@@ -17,6 +17,7 @@ from tidewheel.store.postgres.limiting import Limiting
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
+from tidewheel.store.postgres.notifying import Notifying
 from tidewheel.store.postgres.noting import Noting
 from tidewheel.store.postgres.occurring import Occurring
 from tidewheel.store.postgres.parts import LaneBook, id_maker
@@ -46,6 +47,7 @@ class PostgresStore(
     Searching,
     Keys,
     Artifacts,
+    Notifying,
     Depending,
     Explaining,
     Duties,
