@@ -1,5 +1,6 @@
 """Services through apprise: e-mail to a real mail server, and what is refused."""
 
+import socket
 import sys
 from collections.abc import Iterator
 from email.message import Message as Mail
@@ -14,6 +15,8 @@ from tidewheel.clock import SystemClock
 from tidewheel.model.channel import ChannelType, Parcel
 from tidewheel.model.notification import Answer
 from tidewheel.notify import AddressGuard, Sender
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what apprise imports
 
 LOOPBACK = ("127.0.0.0/8",)
 
@@ -30,9 +33,11 @@ class Mailbox(Handler):
 @pytest.fixture
 def mailbox() -> Iterator[tuple[Mailbox, int]]:
     box = Mailbox()
-    controller = Controller(box, hostname="127.0.0.1", port=0)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    controller = Controller(box, hostname="127.0.0.1", port=port)
     controller.start()
-    yield box, controller.server.sockets[0].getsockname()[1]
+    yield box, port
     controller.stop()
 
 

@@ -41,8 +41,8 @@ def parcel(address: str) -> Parcel:
     )
 
 
-async def send(address: str, guard: AddressGuard | None = None, timeout: float = 10.0) -> Answer:
-    return await Sender(guard or AddressGuard(LOOPBACK), SystemClock(), timeout).send(parcel(address))
+async def send(address: str, guard: AddressGuard | None = None, patience: float = 10.0) -> Answer:
+    return await Sender(guard or AddressGuard(LOOPBACK), SystemClock(), patience).send(parcel(address))
 
 
 async def test_a_webhook_carries_the_event_and_a_signature_that_holds(receiver: Receiver) -> None:
@@ -60,9 +60,11 @@ async def test_a_webhook_carries_the_event_and_a_signature_that_holds(receiver: 
     ("status", "told", "gone"),
     [(503, "503", False), (404, "404", False), (410, "410", True), (DROP, "lost", False), (HANG, "no answer", False)],
 )
-async def test_what_is_not_accepted_is_said_in_a_word(receiver: Receiver, status: int, told: str, gone: bool) -> None:
+async def test_what_is_not_accepted_is_said_in_a_word(
+    receiver: Receiver, status: int, told: str, *, gone: bool
+) -> None:
     receiver.answer = lambda _: status
-    answer = await send(receiver.address, timeout=0.5 if status == HANG else 10.0)
+    answer = await send(receiver.address, patience=0.5 if status == HANG else 10.0)
     assert not answer.accepted
     assert answer.gone is gone
     assert told in answer.told
@@ -152,6 +154,6 @@ async def test_proxies_of_the_environment_are_not_used(receiver: Receiver, monke
 
 async def test_many_slow_receivers_end_with_the_time_that_is_allowed(receiver: Receiver) -> None:
     receiver.answer = lambda _: HANG
-    answers = await asyncio.gather(*(send(receiver.address, timeout=1.0) for _ in range(20)))
+    answers = await asyncio.gather(*(send(receiver.address, patience=1.0) for _ in range(20)))
     assert not any(answer.accepted for answer in answers)
     assert {answer.told for answer in answers} == {"no answer within 1 s"}

@@ -182,6 +182,11 @@ def check_subscription(spec: SubscriptionSpec) -> None:
     check_template("text", spec.text)
 
 
+def type_of(event: Event) -> str:
+    """Return the type of a CloudEvent."""
+    return "tidewheel." + _OF.get(event, f"job.{event}")
+
+
 def parse_events(names: Iterable[str]) -> frozenset[Event]:
     """Return the events of these names."""
     found = []
@@ -241,7 +246,7 @@ def envelope(happening: Happening, event: Event) -> dict[str, Any]:
         "specversion": "1.0",
         "id": key_of(happening, event),
         "source": SOURCE,
-        "type": "tidewheel." + _OF.get(event, f"job.{event}"),
+        "type": type_of(event),
         "subject": str(happening.job_id or happening.schedule or "alert"),
         "time": happening.at,
         "datacontenttype": "application/json",
