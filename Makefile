@@ -12,10 +12,10 @@ READY := $(VENV)/.ready
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench chaos schema clean
+.PHONY: help setup run test check format bench chaos schema reference clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create .venv with everything (fast when nothing changed)
 
@@ -44,6 +44,9 @@ chaos: $(READY) ## break real workers under load and check what they left; STORE
 
 schema: $(READY) ## write the schema snapshots anew
 	@$(PY) -m tests.snapshot
+
+reference: $(READY) ## write the reference of the command line anew
+	@$(PY) -m harness.cli_reference
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

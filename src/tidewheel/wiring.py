@@ -4,15 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.store.base import Store
 from tidewheel.store.copying import CopySource, CopyTarget
-from tidewheel.worker.link import Setup
+
+if TYPE_CHECKING:
+    from tidewheel.blobs import Blobs
+    from tidewheel.worker.link import Setup
 
 DEFAULT_URL = "sqlite:///tidewheel.db"
 
@@ -77,8 +79,10 @@ def files_of(database: str) -> tuple[str, ...]:
     return tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
 
 
-async def open_all(setup: Setup) -> tuple[Store, Blobs]:
+async def open_all(setup: "Setup") -> tuple[Store, "Blobs"]:
     """Open the store and the blobs that a child of a worker was told of."""
+    from tidewheel.blobs import open_blobs  # noqa: PLC0415 - whoever only asks the store does without
+
     return await open_store(setup.database), open_blobs(setup.blobs)
 
 

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 import typer
@@ -47,6 +46,8 @@ app = typer.Typer(name="tide", no_args_is_help=True, rich_markup_mode=None, pret
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - takes as long to load as all the rest of this file
+
         typer.echo(f"tide {version('tidewheel')}")
         raise typer.Exit
 
