@@ -1,13 +1,12 @@
 """The commands around a worker: submit and wait, up in a fresh folder, and what they say to bad input."""
 
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import command
 from tests.worker.running import ROOT, Scene, Worker, until
 
 pytestmark = pytest.mark.slow
@@ -15,15 +14,7 @@ OPTIONS = ("--slots", "2")
 
 
 def tide(*words: str, cwd: Path = ROOT) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "tidewheel.cli.main", *words],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    return command.tide(cwd, *words, PYTHONPATH=str(ROOT))
 
 
 def test_submit_waits_prints_both_streams_and_ends_with_one_if_the_command_failed(scene: Scene) -> None:
