@@ -15,8 +15,18 @@ HEAD = """# The command line
 Written by a tool from the commands themselves (`make reference`): change those, not this page. `tide COMMAND --help`
 says the same, and `tide --install-completion` lets your shell complete commands and options.
 
-**Where.** Commands talk to a server if one is named (`--url`, `TIDE_URL`), and else straight to the database
-(`--database`, `TIDE_DATABASE`; a file `tidewheel.db` in the current folder if there is none).
+**Where.** Commands talk to a server if one is named (`--url`, `TIDE_URL`; its key is in `TIDE_KEY`), and else straight
+to the database (`--database`, `TIDE_DATABASE`; a file `tidewheel.db` in the current folder if there is none). What a
+server does not offer is told in one line. Places that you talk to often have names in the file of settings
+([settings](settings.md)), and `tide --profile production job list` talks to one:
+
+```toml
+# tidewheel.toml
+[profile.production]
+url = "https://tide.example.com"
+key = "tide_..."
+tenant = "acme"
+```
 
 **Output.** `-o table` is for people: with colours on a terminal unless `NO_COLOR` is set, plain columns in a pipe.
 `-o json` and `-o yaml` are for programs. Notes and errors go to stderr, an error in one line.
