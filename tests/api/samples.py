@@ -99,9 +99,11 @@ SAMPLES: Final = {
     "list_stopping": Sample("/v1/workers/{}/stopping", "worker"),
     "settle_runs": Sample("/v1/workers/{}/settle", "worker", {"ends": []}),
     "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),
-    "log_runs": Sample("/v1/workers/{}/logs", "worker", {"lines": []}),
     "find_unfit": Sample("/v1/workers/{}/unfit", "worker", {"total": {"cpu": 1000}}),
     "deregister_worker": Sample("/v1/workers/{}/deregister", "worker"),
+    "log_runs": Sample("/v1/logs", body={"lines": []}),
+    "declare_app": Sample("/v1/declarations", body={}),
+    "get_me": Sample("/v1/me"),
     "follow_hints": Sample("/v1/hints", endless=True),
     "create_key": Sample("/v1/keys", body={"name": "grafana", "role": "viewer"}),
     "list_keys": Sample("/v1/keys"),
@@ -115,7 +117,7 @@ SAMPLES: Final = {
     "docs": Sample("/docs"),
 }
 
-NOT_AUDITED: Final = frozenset(
+NOT_AUDITED: Final[frozenset[str]] = frozenset(
     {
         "register_worker",
         "claim_jobs",
@@ -125,6 +127,7 @@ NOT_AUDITED: Final = frozenset(
         "log_runs",
         "find_unfit",
         "deregister_worker",
+        "declare_app",
     }
 )
 """Endpoints that change something and write nothing down: what workers do is the history of the jobs."""

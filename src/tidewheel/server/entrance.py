@@ -1,8 +1,8 @@
 """The entrance: what the head of a request says about who makes it, and in which tenant they work.
 
 An actor of one tenant works in its own. An actor of all tenants works in `default`, or in the one that it names by
-`Tide-Tenant`; with `*` it looks at the jobs of all. Who names a tenant that is not theirs is refused, whether there is
-such a tenant or not.
+`Tide-Tenant`; with `*` one looks at all that one may see. Who names a tenant that is not theirs is refused, whether
+there is such a tenant or not.
 """
 
 from collections.abc import Mapping
@@ -46,10 +46,16 @@ async def admit(
         check_local(headers)
     if admitted.too_often:
         raise Refused("too-many", "too many requests with this key")
-    admitted.actor.check(endpoint.action)
-    if endpoint.everywhere and not admitted.actor.everywhere:
-        raise Forbidden("what concerns all tenants", admitted.actor.role)
+    check_may(admitted.actor, endpoint)
     return Visitor(admitted.actor, _tenant_of(admitted.actor, headers))
+
+
+def check_may(actor: Actor, endpoint: Endpoint) -> None:
+    """Raise Forbidden if an actor may not use an endpoint."""
+    if endpoint.action is not None:
+        actor.check(endpoint.action)
+    if endpoint.everywhere and not actor.everywhere:
+        raise Forbidden("what concerns all tenants", actor.role)
 
 
 def check_local(headers: Mapping[str, str]) -> None:
@@ -72,8 +78,8 @@ def host_of(authority: str) -> str:
 
 
 def _tenant_of(actor: Actor, headers: Mapping[str, str]) -> str:
-    if actor.everywhere and headers.get(TENANT.lower()) == ALL_TENANTS:
-        return DEFAULT_TENANT
+    if headers.get(TENANT.lower()) == ALL_TENANTS:
+        return actor.home
     try:
         return actor.scope(headers.get(TENANT.lower())) or DEFAULT_TENANT
     except Invalid as error:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from tidewheel.clock import Clock
 from tidewheel.errors import TideError
+from tidewheel.model.session import SessionToken
 from tidewheel.server.access import Door
 
 LOOK_EVERY: Final = 0.5
@@ -16,7 +17,7 @@ LOOK_EVERY: Final = 0.5
 class Ticket(NamedTuple):
     """What someone came in with."""
 
-    key: str | None = None
+    key: str | SessionToken | None = None
     address: str = ""
 
 

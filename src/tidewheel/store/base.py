@@ -30,7 +30,9 @@ from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
+from tidewheel.store.artifacts import ArtifactStore
 from tidewheel.store.capping import CapStore
+from tidewheel.store.counting import StatStore
 from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
@@ -349,10 +351,12 @@ class Store(
     ScheduleStore,
     OccurrenceStore,
     SearchStore,
+    StatStore,
     KeyStore,
     TenantStore,
     AuditStore,
     ErasureStore,
+    ArtifactStore,
     ExplainStore,
     DeadLetterStore,
     DutyStore,
