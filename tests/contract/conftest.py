@@ -134,6 +134,7 @@ NOT_OFFERED: Final = {
     "test_schedule_races": "occurrences are made by the server",
     "test_schedules": "schedules have no store over HTTP yet",
     "test_shares": "tenants are looked after at the server",
+    "test_state_machine": "each of its many histories would need a server of its own",
     "test_waiting_bound": "the order of claims is a matter of the database; test_order shows that it arrives",
     "test_why": "reasons have no store over HTTP yet",
 }
