@@ -55,6 +55,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@app.callback()
 def root(
     context: typer.Context,
     *,
