@@ -11,10 +11,10 @@ from urllib.parse import SplitResult, urlsplit
 from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
-from tidewheel.server.views import ReplicaStore
 from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
 from tidewheel.store.copying import CopySource, CopyTarget
+from tidewheel.store.replica import ReplicaStore
 from tidewheel.worker.link import Setup
 
 DEFAULT_URL: str = SETTINGS["database"].default
