@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "tenant": Entry("tenant:app", "List tenants, and give them shares and bounds."),
     "submit": Entry("submit:submit", "Hand over a command or a task to be run; print the id of the job."),
     "job": Entry("job:app", "Look at jobs and steer them."),
+    "logs": Entry("logs:logs", "Search what runs wrote, or follow it."),
     "db": Entry("db:app", "Look after the database: its schema, and moving to another one."),
 }
 
