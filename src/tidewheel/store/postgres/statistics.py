@@ -35,8 +35,8 @@ class Statistics(Part):
                 folded = await connection.fetch(SQL["statistics"], *values)
                 fresh = await connection.fetch(SQL["unfolded"], *values)
             return [
-                *(StatRow(*row[:5], from_text(row["delays"]), from_text(row["runs"])) for row in folded),
-                *(StatRow(*row[:5], count(row["delays"] or ()), count(row["runs"] or ())) for row in fresh),
+                *(StatRow._make((*row[:5], from_text(row["delays"]), from_text(row["runs"]))) for row in folded),
+                *(StatRow._make((*row[:5], count(row["delays"] or ()), count(row["runs"] or ()))) for row in fresh),
             ]
 
         return points_of(await self._db.read(look), checked)

@@ -39,7 +39,7 @@ def statistics(connection: apsw.Connection, where: StatFilter) -> list[StatPoint
     }
     folded = [(row, from_text(row[5]), from_text(row[6])) for row in rows(connection, "statistics", values)]
     fresh = [(row, _counted(row[5]), _counted(row[6])) for row in rows(connection, "unfolded", values)]
-    found = [StatRow(instant(row[0]), *row[1:5], delays, runs) for row, delays, runs in (*folded, *fresh)]
+    found = [StatRow._make((instant(row[0]), *row[1:5], delays, runs)) for row, delays, runs in (*folded, *fresh)]
     return points_of(found, where)
 
 
