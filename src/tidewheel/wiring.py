@@ -1,19 +1,23 @@
 """Settings become objects here: the only module that names a concrete store."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn, cast
 from urllib.parse import SplitResult, urlsplit
 
 from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
+from tidewheel.server.views import ReplicaStore
+from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
+from tidewheel.store.copying import CopySource, CopyTarget
 from tidewheel.worker.link import Setup
 
-DEFAULT_URL = "sqlite:///tidewheel.db"
+DEFAULT_URL: str = SETTINGS["database"].default
 
 
 class Database(NamedTuple):
@@ -29,30 +33,66 @@ class Database(NamedTuple):
     """Return the SQL that a migration would run."""
 
 
-def database_of(url: str, clock: Clock | None = None) -> Database:
-    """Return the database that a URL names; its driver is loaded only now."""
+def database_of(url: str, clock: Clock | None = None, key: str | None = None) -> Database:
+    """Return the database that a URL names; its driver is loaded only now. A server is asked with a key."""
     if _split(url).scheme in ("postgresql", "postgres"):
         return _postgres(url, clock)
+    if is_server(url):
+        return _remote(url, key, clock)
     return _sqlite(sqlite_path(url), clock)
 
 
-async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None) -> Store:
-    """Open the store that a URL names; a clock of one's own is for tests."""
-    return await database_of(url, clock).open()
+async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None, key: str | None = None) -> Store:
+    """Open the store that a URL names; a clock of one's own is for tests, a key for servers (or TIDE_KEY)."""
+    return await database_of(url, clock, key).open()
+
+
+def is_server(url: str) -> bool:
+    """Tell whether a URL names a server, and not a database."""
+    return _split(url).scheme in ("http", "https")
+
+
+def copy_source(url: str, clock: Clock) -> CopySource:
+    """Open the store that a copy comes from: a SQLite file."""
+    from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
+
+    return sqlite.SqliteSource(sqlite_path(url), clock)
+
+
+async def copy_target(url: str) -> CopyTarget:
+    """Open the database that a copy goes to: on PostgreSQL."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("to", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("to", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return await postgres.open_target(url)
+
+
+def replica_of(url: str) -> Callable[[], Awaitable[ReplicaStore]]:
+    """Return what opens a replica of a PostgreSQL database, to look at."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("replica", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("replica", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return partial(postgres.open_replica, url)
 
 
 def blobs_url(database: str, chosen: str | None = None) -> str:
     """Return where large things live: where someone chose, or in a folder beside the SQLite file or right here."""
     if chosen is not None:
         return chosen
-    is_file = _split(database).scheme not in ("postgresql", "postgres")
+    is_file = _split(database).scheme == "sqlite"
     folder = sqlite_path(database).absolute().parent if is_file else Path.cwd()
     return (folder / "tidewheel-blobs").as_uri()
 
 
 def files_of(database: str) -> tuple[str, ...]:
     """Return the files of a database on this machine, which no task has any business with."""
-    if _split(database).scheme in ("postgresql", "postgres"):
+    if _split(database).scheme != "sqlite":
         return ()
     path = sqlite_path(database).absolute()
     return tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
@@ -76,6 +116,18 @@ def _postgres(url: str, clock: Clock | None) -> Database:
     )
 
 
+def _remote(url: str, key: str | None, clock: Clock | None) -> Database:
+    from tidewheel.store import remote  # noqa: PLC0415 - its client is not loaded for nothing
+
+    async def open_remote() -> Store:
+        return cast("Store", await remote.open_store(url, key or os.environ.get("TIDE_KEY") or None, clock))
+
+    async def refuse() -> NoReturn:
+        raise Invalid("database", "the schema behind a server is looked after where its database is")
+
+    return Database(open_remote, refuse, refuse, refuse)
+
+
 def _sqlite(path: Path, clock: Clock | None) -> Database:
     from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
 
@@ -91,7 +143,7 @@ def sqlite_path(url: str) -> Path:
     """Return the file that a `sqlite:` URL names: three slashes for a relative path, four for an absolute one."""
     path = url.removeprefix("sqlite:///")
     if path in (url, ""):
-        wanted = "sqlite:///path/to/file or postgresql://user@host/name"
+        wanted = "sqlite:///path/to/file, postgresql://user@host/name or https://server"
         raise Invalid("database", f"must be {wanted}, not {without_secrets(url)!r}")
     if "?" in path or "#" in path:
         raise Invalid("database", f"SQLite takes no options; leave out what follows the file in {url!r}")

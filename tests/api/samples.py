@@ -6,13 +6,15 @@ nothing, and with things of another tenant.
 
 import itertools
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from tests.api.conftest import CLOCK, Api
-from tests.builders import a_claim, a_job, a_worker, outcome_of
+from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
 from tidewheel.model.gate import GateMode, GateSpec
@@ -32,8 +34,18 @@ class Sample:
     thing: str = ""
     """Which thing it is about: a method of `Grounds`."""
     body: Any = None
+    """What is sent as JSON; `#` in a text becomes a number that is new each time."""
+    headers: Mapping[str, str] = field(default_factory=dict)
     foreign: int = 404
     """What is answered if the thing is another tenant's."""
+    endless: bool = False
+    """Whether the answer never ends."""
+
+
+_SOME_TIME: Final = "since=2030-01-01T00:00:00Z&until=2030-01-01T01:00:00Z"
+_LAST_HOUR: Final = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:03:00Z"}
+_SCHEDULE: Final = {"name": "nightly-#", "kind": "report", "cron": "0 2 * * *"}
+_ANY: Final = {"if-match": "*"}
 
 
 SAMPLES: Final = {
@@ -52,6 +64,25 @@ SAMPLES: Final = {
     "erase_job": Sample("/v1/jobs/{}/erase", "dead"),
     "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": {"kind": "none"}}),
     "retry_jobs": Sample("/v1/jobs/retry", body={"where": {"kind": "none"}}),
+    "explain_job": Sample("/v1/jobs/{}/why", "waiting"),
+    "get_checkpoint": Sample("/v1/jobs/{}/checkpoint", "ended"),
+    "create_schedule": Sample("/v1/schedules", body=_SCHEDULE),
+    "list_schedules": Sample("/v1/schedules"),
+    "get_schedule": Sample("/v1/schedules/{}", "schedule"),
+    "replace_schedule": Sample("/v1/schedules/{}", "schedule", _SCHEDULE, _ANY),
+    "change_schedule": Sample("/v1/schedules/{}", "schedule", {"description": "changed"}, _ANY),
+    "delete_schedule": Sample("/v1/schedules/{}", "schedule"),
+    "pause_schedule": Sample("/v1/schedules/{}/pause", "schedule"),
+    "resume_schedule": Sample("/v1/schedules/{}/resume", "schedule"),
+    "trigger_schedule": Sample("/v1/schedules/{}/trigger", "schedule"),
+    "preview_schedule": Sample("/v1/schedules/{}/preview", "schedule"),
+    "list_fire_times": Sample("/v1/schedules/{}/between?" + _SOME_TIME, "schedule"),
+    "backfill_schedule": Sample("/v1/schedules/{}/backfill", "schedule", _LAST_HOUR),
+    "list_occurrences": Sample("/v1/schedules/{}/occurrences", "schedule"),
+    "list_dead_groups": Sample("/v1/dead-letters/groups"),
+    "list_dead_letters": Sample("/v1/dead-letters"),
+    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {"kind": "none"}}),
+    "retry_dead_letter": Sample("/v1/dead-letters/{}/retry", "dead", {"args": {"to": "ann"}}),
     "list_gates": Sample("/v1/gates"),
     "close_gate": Sample("/v1/gates", body={"mode": "hold", "kind": "none"}),
     "open_gate": Sample("/v1/gates/{}", "gate"),
@@ -60,6 +91,20 @@ SAMPLES: Final = {
     "remove_limit": Sample("/v1/limits/{}", "limit"),
     "list_queues": Sample("/v1/queues"),
     "list_workers": Sample("/v1/workers"),
+    "register_worker": Sample("/v1/workers", body={"name": "host/1"}),
+    "get_worker": Sample("/v1/workers/{}", "worker"),
+    "claim_jobs": Sample("/v1/workers/{}/claim", "worker", {"limit": 1}),
+    "list_runs": Sample("/v1/workers/{}/runs", "worker"),
+    "beat_worker": Sample("/v1/workers/{}/heartbeat", "worker"),
+    "list_stopping": Sample("/v1/workers/{}/stopping", "worker"),
+    "settle_runs": Sample("/v1/workers/{}/settle", "worker", {"ends": []}),
+    "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),
+    "find_unfit": Sample("/v1/workers/{}/unfit", "worker", {"total": {"cpu": 1000}}),
+    "deregister_worker": Sample("/v1/workers/{}/deregister", "worker"),
+    "log_runs": Sample("/v1/logs", body={"lines": []}),
+    "declare_app": Sample("/v1/declarations", body={}),
+    "get_me": Sample("/v1/me"),
+    "follow_hints": Sample("/v1/hints", endless=True),
     "create_key": Sample("/v1/keys", body={"name": "grafana", "role": "viewer"}),
     "list_keys": Sample("/v1/keys"),
     "revoke_key": Sample("/v1/keys/{}", "key"),
@@ -72,8 +117,20 @@ SAMPLES: Final = {
     "docs": Sample("/docs"),
 }
 
-NOT_AUDITED: Final[frozenset[str]] = frozenset()
-"""Endpoints that change something and write nothing down."""
+NOT_AUDITED: Final[frozenset[str]] = frozenset(
+    {
+        "register_worker",
+        "claim_jobs",
+        "beat_worker",
+        "settle_runs",
+        "note_runs",
+        "log_runs",
+        "find_unfit",
+        "deregister_worker",
+        "declare_app",
+    }
+)
+"""Endpoints that change something and write nothing down: what workers do is the history of the jobs."""
 
 
 @dataclass
@@ -107,6 +164,16 @@ class Grounds:
             self._ended[tenant] = await self._run(tenant, Cause.RETURNED, result=f'"{mark_of(tenant)}"')
         return self._ended[tenant]
 
+    async def schedule(self, tenant: str) -> UUID:
+        """A schedule."""
+        mark = f"{mark_of(tenant)}-{next(self._numbers)}"
+        spec = a_schedule(mark, tenant=tenant, description=mark, args={"to": mark})
+        return (await self.api.store.create_schedule(spec)).id
+
+    async def worker(self, tenant: str) -> UUID:
+        """A worker that came with a key of the tenant."""
+        return (await self.api.store.register(a_worker(mark_of(tenant), tenant=tenant))).id
+
     async def gate(self, tenant: str) -> UUID:
         """A gate that holds nothing."""
         mark = f"{mark_of(tenant)}-{next(self._numbers)}"
@@ -135,6 +202,12 @@ class Grounds:
     async def path_of(self, sample: Sample, tenant: str) -> str:
         """Return the path of a sample, about a thing of a tenant."""
         return sample.path.format(await getattr(self, sample.thing)(tenant)) if sample.thing else sample.path
+
+    def body_of(self, sample: Sample) -> bytes | None:
+        """Return what a sample sends."""
+        if sample.body is None:
+            return None
+        return msgspec.json.encode(sample.body).replace(b"#", b"%d" % next(self._numbers))
 
     async def _run(self, tenant: str, cause: Cause, **fields: Any) -> UUID:
         job_id = await self.waiting(tenant)

@@ -36,7 +36,7 @@ CHECKS = [
     negative_data_rejection,
     unsupported_method,
 ]
-SCHEMA = schemathesis.openapi.from_dict(openapi_of(ENDPOINTS))
+SCHEMA = schemathesis.openapi.from_dict(openapi_of(ENDPOINTS)).exclude(path="/v1/hints")  # which has no end
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

@@ -59,7 +59,7 @@ async def test_a_worker_takes_a_job_beats_notes_logs_and_returns_a_result(api: A
     noted = await hand.say("notes", {"notes": [{**key, "progress": 0.5, "message": "half", "checkpoint": {"at": 3}}]})
     assert noted.json() == {"stale": []}
     lines = [{**key, "number": number, "text": f"line {number}", "stream": "stdout"} for number in (1, 2)]
-    assert (await hand.say("logs", {"lines": lines})).json() == {"stored": 2}
+    assert (await hand.client.post("/v1/logs", json={"lines": lines})).json() == {"stored": 2}
     assert (await api.get(job_id))["progress"] == 0.5
     assert (await api.client.get(f"/v1/jobs/{job_id}/checkpoint")).json() == {"checkpoint": {"at": 3}}
     assert (await api.client.get(f"{hand.path}/runs")).json()["runs"][0]["job_id"] == str(job_id)
@@ -168,7 +168,7 @@ async def test_a_client_that_went_away_while_it_waited_gets_no_job(lone_api: Api
         await CLOCK.sleep(0.01)
     gone.cancel()
     await asyncio.wait([gone])
-    while lone_api.app.under_way:
+    while lone_api.service.under_way:
         await CLOCK.sleep(0.01)
 
     job_id = await lone_api.submit()
@@ -228,7 +228,9 @@ async def test_a_key_of_one_tenant_gets_and_ends_the_jobs_of_that_tenant_alone(a
     [theirs] = (await api.store.claim(a_claim(native.id))).runs
     stolen = {"job_id": str(theirs.job_id), "token": theirs.token}
     assert await hand.settle(stolen, "returned") == "stale"
-    problem(await hand.say("logs", {"lines": [{**stolen, "number": 1, "text": "x"}]}), 404, "not-found")
+    problem(
+        await hand.client.post("/v1/logs", json={"lines": [{**stolen, "number": 1, "text": "x"}]}), 404, "not-found"
+    )
     for path in ("heartbeat", "claim", "deregister"):
         problem(await api.client.post(f"/v1/workers/{native.id}/{path}", json={}), 404, "not-found")
     stranger, _ = await key_of(api, Role.WORKER, "other")
@@ -247,4 +249,4 @@ async def test_ends_notes_and_lines_that_are_wrong_are_refused_whole(lone_api: A
     problem(await hand.say("settle", {"ends": [{**key, "cause": "lost"}]}), 422, "invalid")
     wrong = await hand.say("notes", {"notes": [{**key, "checkpoint_text": "{"}]})
     assert problem(wrong, 422, "invalid")["errors"][0]["pointer"] == "/notes/0/checkpoint"
-    problem(await hand.say("logs", {"lines": [{**key, "number": -1, "text": ""}]}), 422, "invalid")
+    problem(await hand.client.post("/v1/logs", json={"lines": [{**key, "number": -1, "text": ""}]}), 422, "invalid")

@@ -13,6 +13,7 @@ FIGURES = {row.name for row in API.rows}
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["api", "--store", store, "--json", "--tiny"]) == 0

@@ -3,6 +3,7 @@
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -67,6 +68,11 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, url:
     assert done.stderr.startswith("tide: ")
     assert len(done.stderr.splitlines()) == 1
     assert "secret" not in done.stderr
+
+
+def test_a_worker_loads_nothing_that_only_a_server_needs() -> None:
+    code = "import sys, tidewheel.cli.worker; print({'granian', 'starlette'} & {*sys.modules})"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -3,6 +3,9 @@
 The tests ask for `store` (open, empty), `worker` (registered, its lease is an hour long) and, where they need several
 stores on one database, faults or the passing of time, for `backend`. They never sleep and never ask which store it is.
 
+A store behind a server (`served.py`) joins where it offers what is tested. A test that is about something else of it is
+marked `native` with the reason; whole modules about such things are listed in `NOT_OFFERED` below.
+
 A new store joins in two steps: a subclass of `Backend` in `backends.py`, which opens it on an empty database whose time
 stands still at `START`, and a line in `_MAKERS` below. One without connections to cut leaves `cut` alone.
 """
@@ -18,6 +21,7 @@ import pytest
 
 from tests.builders import HOUR, a_worker
 from tests.contract.backends import Backend, PostgresBackend, SqliteBackend
+from tests.contract.served import ServedBackend
 from tests.postgres import SharedPostgres
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
@@ -37,12 +41,20 @@ def _postgres(request: pytest.FixtureRequest) -> Maker:
     return lambda: PostgresBackend(server, template)
 
 
-_MAKERS: Final = {"sqlite": _sqlite, "postgres": _postgres}
+def _remote(request: pytest.FixtureRequest) -> Maker:
+    folder = request.getfixturevalue("tmp_path")
+    return lambda: ServedBackend(folder)
+
+
+_MAKERS: Final = {"sqlite": _sqlite, "postgres": _postgres, "remote": _remote}
 
 
 @pytest.fixture(params=_MAKERS)
 def new_backend(request: pytest.FixtureRequest) -> Iterator[Maker]:
     """A function that makes empty databases, for tests that need many; not from inside a running loop."""
+    native = request.node.get_closest_marker("native")
+    if request.param == "remote" and native is not None:
+        pytest.skip(native.args[0])
     make = _MAKERS[request.param](request)
     made: list[Backend] = []
 
@@ -100,5 +112,31 @@ async def _stop_time(url: str) -> None:
     await store.close()
 
 
+NOT_OFFERED: Final = {
+    "test_audit": "the audit log is written by the server",
+    "test_backfills": "schedules have no store over HTTP yet",
+    "test_dependencies_large": "size is a matter of the database",
+    "test_duties": "duties are the server's own",
+    "test_erasure": "erasing has no store over HTTP yet",
+    "test_key_races": "keys are looked after at the server",
+    "test_keys": "keys are looked after at the server",
+    "test_large": "size is a matter of the database",
+    "test_occurrence_faults": "occurrences are made by the server",
+    "test_occurrences": "occurrences are made by the server",
+    "test_overlaps": "occurrences are made by the server",
+    "test_schedule_races": "occurrences are made by the server",
+    "test_schedules": "schedules have no store over HTTP yet",
+}
+"""Modules about what a store behind a server does not offer, and why."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    out = [item for item in items if "remote" in item.name and item.path.stem in NOT_OFFERED]
+    if out:
+        items[:] = [item for item in items if item not in set(out)]
+        config.hook.pytest_deselected(items=out)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "native(why): for stores that are databases, and not for one behind a server")
     config.addinivalue_line("markers", "large: fills a store with a hundred thousand jobs or more")

@@ -120,6 +120,7 @@ async def test_a_parent_that_is_replaced_within_its_batch_is_told_of(backend: Ba
     assert await states(store, [first, child]) == [S.CANCELLED, S.SKIPPED]
 
 
+@pytest.mark.native("what ails its database a server tells nobody")
 async def test_a_batch_with_a_bad_spec_leaves_no_trace_of_its_dependencies(backend: Backend, store: Store) -> None:
     parent = await submit(store)
     await backend.refuse_jobs_with_label("poison")

@@ -65,6 +65,7 @@ async def test_a_walk_is_not_disturbed_by_jobs_that_end_meanwhile(store: Store, 
     assert seen == ids[::-1]
 
 
+@pytest.mark.native("jobs of schedules are made by the server")
 async def test_every_filter_holds(backend: Backend, store: Store, worker: Worker) -> None:
     schedule = uuid4()
     began = backend.clock.now()

@@ -17,6 +17,7 @@ from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
 
+@pytest.mark.native("jobs of schedules are made by the server")
 async def test_a_job_comes_back_as_it_was_asked_for(backend: Backend, store: Store) -> None:
     schedule_id, now = uuid4(), backend.clock.now()
     retry = RetryPolicy(max_attempts=9, backoff="fixed")
@@ -151,6 +152,7 @@ async def test_a_taken_unique_key_refuses_the_batch(store: Store) -> None:
     assert (await store.submit([a_job(idempotency_key="k")]))[0].created, "its key was not used up"
 
 
+@pytest.mark.native("what ails its database a server tells nobody")
 async def test_a_database_that_fails_in_the_middle_leaves_nothing(backend: Backend, store: Store) -> None:
     await backend.refuse_jobs_with_label("unwanted")
     specs = some_jobs(20)

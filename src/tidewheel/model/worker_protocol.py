@@ -11,9 +11,12 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, Raw
 
+from tidewheel.model.access import Role
+from tidewheel.model.limit import LimitRule
 from tidewheel.model.log import LogStream
 from tidewheel.model.outcome import Failure, Usage, Verdict
 from tidewheel.model.resources import NO_NEEDS, Needs, Offer
+from tidewheel.model.schedule import Declared
 
 MOST_RUNS: Final = 1_000
 """How many jobs one claim takes, and how many ends, notes and lines go into one request."""
@@ -40,6 +43,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What it has in all: resources, and labels that jobs may ask for."""
     ttl: Annotated[float, Meta(ge=2, le=3600)] = 30.0
     """Seconds of silence after which its jobs go elsewhere."""
+    tenant: Name | None = None
+    """Whose jobs it gets, for keys of all tenants; null stands for all that the key may see."""
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,6 +139,17 @@ class Lines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     lines: Annotated[list[Line], Meta(max_length=MOST_RUNS)]
 
 
+class Declaration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the code of an app declares with its tasks."""
+
+    app: Name | None = None
+    """Null declares no schedules; what an app declared before and does no more is marked as orphaned."""
+    schedules: Annotated[list[str], Meta(max_length=10_000)] = []
+    """Each as JSON text, as tasks describe them."""
+    rules: Annotated[list[LimitRule], Meta(max_length=10_000)] = []
+    """Limits of tasks; those that were set by hand stay."""
+
+
 # What a server answers
 
 
@@ -160,7 +176,10 @@ class Registered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in the hands of a worker. Job and token go with all that is said of it."""
+    """A job in the hands of a worker. Job and token go with all that is said of it.
+
+    What is nested comes last, for the sake of workers that have no JSON parser.
+    """
 
     job_id: UUID
     token: int
@@ -169,10 +188,6 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     tenant: str
     priority: PriorityName
-    args: Raw
-    labels: Raw | None
-    options: Raw | None
-    """Name, description and retry policy, as far as they differ from the defaults."""
     timeout: float
     """Seconds that this attempt may take; the worker sees to it."""
     attempt: int
@@ -185,6 +200,11 @@ class RunDocument(msgspec.Struct, frozen=True, kw_only=True):
     losses: int
     cancelling: bool
     """Whether it was asked to stop already."""
+    args: Raw
+    labels: Raw
+    """An object, or null."""
+    options: Raw
+    """Name, description and retry policy, as far as they differ from the defaults; or null."""
     needs: Needs = NO_NEEDS
     limit_keys: list[str] = []
 
@@ -256,6 +276,24 @@ class LinesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     stored: int
 
 
+class Me(msgspec.Struct, frozen=True, kw_only=True):
+    """Who someone is."""
+
+    role: Role
+    tenant: str | None
+    """Whose things exist for them; null stands for all."""
+    name: str
+    epoch: int
+    """Rises when the database fails over or is restored; with it `token` is a fencing token for foreign systems."""
+
+
+class DeclarationAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a declaration changed."""
+
+    rules_changed: int
+    schedules: Declared
+
+
 class GivenBack(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the runs of a worker that ended."""
 
@@ -274,5 +312,5 @@ class UnfitAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class CheckpointDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The last checkpoint of a job."""
 
-    checkpoint: Raw | None
+    checkpoint: Raw
     """Null if none was kept."""

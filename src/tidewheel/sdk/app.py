@@ -28,7 +28,8 @@ T = TypeVar("T")
 class App(Desk):
     """Declares tasks and enqueues jobs. Nothing is opened before the first job.
 
-    The database is `url`, or TIDE_DATABASE, or a SQLite file in the current folder. Large results are read from
+    The database is `url`, or TIDE_DATABASE, or a SQLite file in the current folder. An `https://` address of a server
+    serves as well, with a `key` (or TIDE_KEY) if it asks for one. Large results are read from
     `blobs`, or TIDE_BLOBS, or a folder beside the SQLite file. Methods whose names begin with `a` are for async code;
     their twins without it are for all other code and wait.
     """
@@ -40,8 +41,9 @@ class App(Desk):
         blobs: str | None = None,
         tenant: str = DEFAULT_TENANT,
         clock: Clock | None = None,
+        key: str | None = None,
     ) -> None:
-        super().__init__(Place(url, clock or SystemClock(), blobs), tenant=check_name("tenant", tenant))
+        super().__init__(Place(url, clock or SystemClock(), blobs, key), tenant=check_name("tenant", tenant))
 
     @property
     def task(self) -> Declaration:

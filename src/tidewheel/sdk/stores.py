@@ -29,6 +29,8 @@ class Place(NamedTuple):
     clock: Clock = SystemClock()
     blobs: str | None = None
     """None stands for TIDE_BLOBS, or a folder beside the database."""
+    key: str | None = None
+    """What opens a server; None stands for TIDE_KEY."""
 
     @property
     def database(self) -> str:
@@ -36,7 +38,7 @@ class Place(NamedTuple):
 
     async def open(self) -> Store:
         """Open a store there."""
-        return await open_store(self.database, self.clock)
+        return await open_store(self.database, self.clock, self.key)
 
     def open_blobs(self) -> Blobs:
         """Open the place for what is too large for a store."""

@@ -1,8 +1,8 @@
 """The entrance: what the head of a request says about who makes it, and in which tenant they work.
 
 An actor of one tenant works in its own. An actor of all tenants works in `default`, or in the one that it names by
-`Tide-Tenant`; with `*` it looks at the jobs of all. Who names a tenant that is not theirs is refused, whether there is
-such a tenant or not.
+`Tide-Tenant`; with `*` one looks at all that one may see. Who names a tenant that is not theirs is refused, whether
+there is such a tenant or not.
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.job import DEFAULT_TENANT
-from tidewheel.server.access import Door, is_loopback, token_of
+from tidewheel.server.access import Door, is_loopback
 from tidewheel.server.endpoint import ALL_TENANTS, Endpoint, RequestHeader
+from tidewheel.server.guests import Ticket
 from tidewheel.server.problems import Flaw, Refused
 
 TENANT: Final = RequestHeader.TENANT.value[0]
@@ -30,7 +31,7 @@ NOBODY: Final = Visitor(Actor(role=Role.VIEWER, tenant="", name="nobody"), "")
 
 
 async def admit(
-    door: Door, headers: Mapping[str, str], address: str, endpoint: Endpoint, fields: list[tuple[str, str]]
+    door: Door, headers: Mapping[str, str], ticket: Ticket, endpoint: Endpoint, fields: list[tuple[str, str]]
 ) -> Visitor:
     """Let someone in who wants to use an endpoint.
 
@@ -39,17 +40,22 @@ async def admit(
     """
     if endpoint.action is None:
         return NOBODY
-    key = token_of(headers.get("authorization"))
-    admitted = await door.admit(key, address)
+    admitted = await door.admit(*ticket)
     fields += admitted.fields.items()
-    if key is None:
+    if ticket.key is None:
         check_local(headers)
     if admitted.too_often:
         raise Refused("too-many", "too many requests with this key")
-    admitted.actor.check(endpoint.action)
-    if endpoint.everywhere and not admitted.actor.everywhere:
-        raise Forbidden("what concerns all tenants", admitted.actor.role)
+    check_may(admitted.actor, endpoint)
     return Visitor(admitted.actor, _tenant_of(admitted.actor, headers))
+
+
+def check_may(actor: Actor, endpoint: Endpoint) -> None:
+    """Raise Forbidden if an actor may not use an endpoint."""
+    if endpoint.action is not None:
+        actor.check(endpoint.action)
+    if endpoint.everywhere and not actor.everywhere:
+        raise Forbidden("what concerns all tenants", actor.role)
 
 
 def check_local(headers: Mapping[str, str]) -> None:
@@ -72,8 +78,8 @@ def host_of(authority: str) -> str:
 
 
 def _tenant_of(actor: Actor, headers: Mapping[str, str]) -> str:
-    if actor.everywhere and headers.get(TENANT.lower()) == ALL_TENANTS:
-        return DEFAULT_TENANT
+    if headers.get(TENANT.lower()) == ALL_TENANTS:
+        return actor.home
     try:
         return actor.scope(headers.get(TENANT.lower())) or DEFAULT_TENANT
     except Invalid as error:

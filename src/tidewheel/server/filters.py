@@ -37,6 +37,10 @@ class JobQuery(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True
     limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: UUID | None = None
+    """Begin after the job with this id instead."""
+    full: bool = False
+    """With arguments and results, which may be large."""
 
 
 class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,7 +83,11 @@ def states_of(text: str) -> frozenset[State]:
 
 def scope_of(path: str, where: Any) -> str:
     """Name a list with all of its conditions, for its cursors."""
-    plain = {name: value for name, value in msgspec.to_builtins(where).items() if name not in ("limit", "cursor")}
+    plain = {
+        name: value
+        for name, value in msgspec.to_builtins(where).items()
+        if name not in ("limit", "cursor", "after", "full")
+    }
     return path + msgspec.json.encode(plain, order="sorted").decode()
 
 

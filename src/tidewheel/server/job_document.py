@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from tidewheel.model.dependency import OnParentFailure
+from tidewheel.model.gate import Gate
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.resources import Needs
@@ -65,6 +66,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool
     gate: str
     """What the gate of its lane says."""
+    gates: list[Gate]
+    """The gates that it lies behind while it waits, strongest first."""
     waits_for: str | None
     """The limit key without room, while `limited`."""
     waiting_for: int
@@ -155,6 +158,7 @@ def _standing(job: Job, now: datetime) -> dict[str, Any]:
         "cancelling": job.cancelling,
         "paused": job.paused,
         "gate": job.gate,
+        "gates": list(job.gates),
         "waits_for": job.waits_for,
         "waiting_for": job.waiting_for,
         "token": job.token,

@@ -78,6 +78,8 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     after: list[UUID] = []
     """Jobs that must have ended before it runs."""
     on_parent_failure: Literal["skip", "run", "hold"] = "skip"
+    tenant: Name | None = None
+    """Whose job it is, for keys of all tenants that submit for several at once; else that of the request."""
 
 
 def spec_of(request: JobRequest, tenant: str, key: str | None) -> JobSpec:
@@ -88,7 +90,7 @@ def spec_of(request: JobRequest, tenant: str, key: str | None) -> JobSpec:
         kind=request.kind,
         args=request.args,
         queue=request.queue,
-        tenant=tenant,
+        tenant=request.tenant or tenant,
         priority=parse_priority(request.priority),
         labels=request.labels,
         needs=Needs(resources=request.needs.resources, labels=request.needs.labels),

@@ -19,6 +19,7 @@ from tidewheel.errors import (
     NotFinished,
     NotFound,
     OutcomeUnknown,
+    QueueFull,
     StaleVersion,
     StoreFull,
     TideError,
@@ -53,6 +54,7 @@ CODES: Final[Mapping[str, Kind]] = MappingProxyType(
         "too-slow": Kind(408, "The body did not come in time", "Send the request again."),
         "conflict": Kind(409, "Does not fit the present state", "Look at the job again."),
         "already-active": Kind(409, "A job with this unique key is active", "Wait for it, or use `unique: keep`."),
+        "queue-full": Kind(409, "The queue has no room", "Wait until its jobs have run, or raise its cap."),
         "id-taken": Kind(409, "There is a job with this id", "Let the server choose the id."),
         "name-taken": Kind(409, "There is a schedule of that name", "Choose another name, or change that one."),
         "not-finished": Kind(409, "The job has not ended", "Ask again later, or with `Prefer: wait=10`."),
@@ -63,6 +65,7 @@ CODES: Final[Mapping[str, Kind]] = MappingProxyType(
         "too-large": Kind(413, "The body is too large", "Send less, or several requests."),
         "unsupported-media-type": Kind(415, "Not the right content type", "The docs of the endpoint name it."),
         "invalid": Kind(422, "A value is wrong", "`errors` points to each one."),
+        "wrong-content": Kind(422, "Not what was said", "Compare the SHA-256 and the size of what you send."),
         "key-reused": Kind(422, "The idempotency key belongs to another request", "Use a new key."),
         "precondition-required": Kind(428, "Which version?", "Send the ETag of what you saw as `If-Match`."),
         "too-many": Kind(429, "Too often, or too much", "Try again after `Retry-After` seconds."),
@@ -86,6 +89,7 @@ Code = Literal[
     "too-slow",
     "conflict",
     "already-active",
+    "queue-full",
     "id-taken",
     "name-taken",
     "not-finished",
@@ -96,6 +100,7 @@ Code = Literal[
     "too-large",
     "unsupported-media-type",
     "invalid",
+    "wrong-content",
     "key-reused",
     "precondition-required",
     "too-many",
@@ -132,25 +137,38 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What programs look at; it stays the same, whatever the words."""
     request_id: str
     errors: tuple[Flaw, ...] = ()
+    about: Mapping[str, str | int] = {}
+    """What it is about, by name: a job, a key, a queue."""
+
+
+_NOTHING: Final[Mapping[str, str | int]] = MappingProxyType({})
 
 
 class Refused(TideError):
     """A request that is answered with a problem, before anything was done."""
 
     def __init__(
-        self, code: Code, detail: str, *, flaws: Sequence[Flaw] = (), headers: Sequence[tuple[str, str]] = ()
+        self,
+        code: Code,
+        detail: str,
+        *,
+        flaws: Sequence[Flaw] = (),
+        headers: Sequence[tuple[str, str]] = (),
+        about: Mapping[str, str | int] = _NOTHING,
     ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
         self.flaws = tuple(flaws)
         self.headers = tuple(headers)
+        self.about = about
 
 
 _BY_ERROR: Final[tuple[tuple[type[TideError], Code], ...]] = (
     (NotFound, "not-found"),
     (KeyReused, "key-reused"),
     (AlreadyActive, "already-active"),
+    (QueueFull, "queue-full"),
     (IdTaken, "id-taken"),
     (NameTaken, "name-taken"),
     (StaleVersion, "precondition-failed"),
@@ -171,13 +189,19 @@ def refusal_of(error: TideError) -> Refused | None:
     if isinstance(error, Refused):
         return error
     if isinstance(error, Invalid):
-        return Refused("invalid", str(error), flaws=[Flaw(detail=error.why, pointer=pointer_of(error.field))])
+        flaws = [Flaw(detail=error.why, pointer=pointer_of(error.field))]
+        return Refused("invalid", str(error), flaws=flaws, about={"field": error.field})
     code = next((code for kind, code in _BY_ERROR if isinstance(error, kind)), None)
     if code is None:
         return None
     # What a store says about its own troubles names hosts and files, which are nobody's business here.
     detail = CODES[code].advice if isinstance(error, Unavailable) else str(error)
-    return Refused(code, detail, headers=_advice_of(error, code))
+    return Refused(code, detail, headers=_advice_of(error, code), about=_about(error))
+
+
+def _about(error: TideError) -> dict[str, str | int]:
+    """Return what an error says it is about."""
+    return {name: value if isinstance(value, int) else str(value) for name, value in vars(error).items()}
 
 
 def _advice_of(error: TideError, code: Code) -> list[tuple[str, str]]:
@@ -203,6 +227,7 @@ def problem_of(refused: Refused, path: str, request_id: str) -> Problem:
         code=refused.code,
         request_id=request_id,
         errors=refused.flaws,
+        about=dict(refused.about),
     )
 
 

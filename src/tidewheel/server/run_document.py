@@ -77,8 +77,8 @@ def run_document(run: Run) -> RunDocument:
         tenant=run.tenant,
         priority=_PRIORITIES[run.priority],
         args=Raw(run.args.encode()),
-        labels=_raw(run.labels),
-        options=_raw(run.options),
+        labels=raw(run.labels),
+        options=raw(run.options),
         timeout=options_of(run.options).timeout.total_seconds(),
         attempt=run.attempt,
         run_at=run.run_at,
@@ -152,5 +152,6 @@ def line_of(line: Line, now: datetime) -> LogLine:
     return LogLine(line.job_id, line.token, line.number, line.at or now, line.stream, line.level, line.text)
 
 
-def _raw(text: str | None) -> Raw | None:
-    return None if text is None else Raw(text.encode())
+def raw(text: str | None) -> Raw:
+    """Return stored JSON text as it is; null if there is none."""
+    return Raw(b"null" if text is None else text.encode())

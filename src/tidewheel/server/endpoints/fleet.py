@@ -6,10 +6,11 @@ import msgspec
 
 from tidewheel.model.checks import FIRST_INSTANT
 from tidewheel.model.resources import Offer
-from tidewheel.model.states import State
+from tidewheel.model.states import WAITING, State
 from tidewheel.model.worker import Worker
 from tidewheel.server.endpoint import Answer, Call, NoQuery
-from tidewheel.server.job_request import Instant
+from tidewheel.server.job_document import PRIORITIES
+from tidewheel.server.job_request import Instant, PriorityName
 from tidewheel.server.service import Service
 
 
@@ -32,7 +33,11 @@ class WorkerDocument(msgspec.Struct, frozen=True, kw_only=True):
     offer: Offer
     ttl: float
     """Seconds of silence after which its jobs go elsewhere."""
+    tenant: str | None
+    """Whose worker it is; null for those that serve all."""
     alive: bool
+    beat: int
+    """How often it was heard of."""
     registered_at: Instant
     beat_at: Instant
     """When it was last heard of."""
@@ -53,6 +58,8 @@ class QueueDocument(msgspec.Struct, frozen=True, kw_only=True):
     jobs: dict[State, int]
     kinds: dict[str, dict[State, int]]
     """The same for each kind."""
+    waiting: dict[PriorityName, int]
+    """How many wait, by priority."""
 
 
 class QueueList(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,24 +72,28 @@ class QueueList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     """Return the workers."""
-    found = await service.store.workers(alive=call.query.alive)
+    found = await service.views.ask(lambda store: store.workers(alive=call.query.alive))
     documents = [_worker(worker) for worker in found]
     if not call.actor.everywhere:
-        rows = (await service.store.counts(tenant=call.tenant)).rows
+        rows = (await service.views.ask(lambda store: store.counts(tenant=call.tenant))).rows
         known = {row.queue for row in rows}, {row.kind for row in rows}
-        documents = [_as_known(document, *known) for document in documents]
+        own = [worker for worker in found if worker.tenant in (None, call.tenant)]
+        documents = [_as_known(_worker(worker), *known) for worker in own]
     return Answer(WorkerList(workers=documents))
 
 
 async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the queues with their numbers."""
-    counts = await service.store.counts(tenant=call.tenant)
+    counts = await service.views.ask(lambda store: store.counts(tenant=call.tenant))
     found: dict[str, QueueDocument] = {}
     for row in counts.rows:
-        queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}))
+        queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}, waiting={}))
         of_kind = queue.kinds.setdefault(row.kind, {})
         for numbers in (queue.jobs, of_kind):
             numbers[row.state] = numbers.get(row.state, 0) + row.jobs
+        if row.state in WAITING and row.priority is not None:
+            priority = PRIORITIES[row.priority]
+            queue.waiting[priority] = queue.waiting.get(priority, 0) + row.jobs
     as_of = counts.as_of if counts.as_of >= FIRST_INSTANT else None
     return Answer(QueueList(as_of=as_of, queues=[found[name] for name in sorted(found)]))
 
@@ -104,7 +115,9 @@ def _worker(worker: Worker) -> WorkerDocument:
         kinds=None if worker.kinds is None else list(worker.kinds),
         offer=worker.offer,
         ttl=worker.ttl.total_seconds(),
+        tenant=worker.tenant,
         alive=worker.alive,
+        beat=worker.beat,
         registered_at=worker.registered_at,
         beat_at=worker.beat_at,
         lease_until=worker.lease_until,

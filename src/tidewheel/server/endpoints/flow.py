@@ -30,6 +30,8 @@ class GateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     kind: Name | None = None
     queue: Name | None = None
     reason: Annotated[str, Meta(max_length=1000)] = ""
+    author: Annotated[str, Meta(max_length=200)] = ""
+    """For people; without it the name of the key."""
     rate: float | None = None
     """For a slow gate: how many jobs may start in a second."""
     expires_at: Instant | None = None
@@ -52,6 +54,8 @@ class GateDocument(msgspec.Struct, frozen=True, kw_only=True):
     author: str
     created_at: Instant
     rate: float | None
+    ready_at: Instant | None
+    """When the next job may pass a slow gate."""
     expires_at: Instant | None
     stop_running: bool
 
@@ -80,6 +84,13 @@ class LimitDocument(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     rate: str | None
     """Starts in a time, such as `10/s`."""
+    burst: int | None
+    """How many may start at once after a pause."""
+    tokens: int | None
+    """How many may start at once by the rate now."""
+    rule: str | None
+    """The rule that it follows; null if it was set for itself."""
+    tenant: str
 
 
 class LimitList(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +106,9 @@ async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answ
         mode=request.mode,
         kind=request.kind,
         queue=request.queue,
-        tenant=call.tenant,
+        tenant=call.scope,
         reason=request.reason,
-        author=call.actor.name,
+        author=request.author or call.actor.name,
         rate=request.rate,
         expires_at=request.expires_at,
         lasts=None if request.lasts is None else duration_of(request.lasts, "lasts"),
@@ -129,7 +140,8 @@ async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def gates(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the gates that jobs of one's own may be behind."""
     found = await service.store.gates()
-    return Answer(GateList(gates=[_gate(gate) for gate in found if gate.tenant in (None, call.tenant)]))
+    own = [gate for gate in found if call.scope is None or gate.tenant in (None, call.scope)]
+    return Answer(GateList(gates=[_gate(gate) for gate in own]))
 
 
 async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answer:
@@ -153,12 +165,12 @@ async def remove_limit(service: Service, call: Call[None, NoQuery]) -> Answer:
 
 async def limits(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the limits with how many run under each."""
-    found = await service.store.limits(tenant=call.tenant)
+    found = await service.store.limits(tenant=call.scope)
     return Answer(LimitList(limits=[_limit(limit) for limit in found]))
 
 
 def _is_own(gate: Gate, call: Call[Any, Any]) -> bool:
-    return gate.tenant == call.tenant or (gate.tenant is None and call.actor.everywhere)
+    return call.scope is None or gate.tenant == call.tenant or (gate.tenant is None and call.actor.everywhere)
 
 
 def _gate(gate: Gate) -> GateDocument:
@@ -172,11 +184,20 @@ def _gate(gate: Gate) -> GateDocument:
         author=gate.author,
         created_at=gate.created_at,
         rate=gate.rate,
+        ready_at=gate.ready_at,
         expires_at=gate.expires_at,
         stop_running=gate.stop_running,
     )
 
 
 def _limit(limit: Limit) -> LimitDocument:
-    rate = None if limit.rate is None else str(limit.rate)
-    return LimitDocument(key=limit.key, most=limit.most, running=limit.running, rate=rate)
+    return LimitDocument(
+        key=limit.key,
+        most=limit.most,
+        running=limit.running,
+        rate=None if limit.rate is None else str(limit.rate),
+        burst=None if limit.rate is None else limit.rate.burst,
+        tokens=limit.tokens,
+        rule=limit.rule,
+        tenant=limit.tenant,
+    )

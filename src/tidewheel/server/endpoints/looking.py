@@ -27,6 +27,8 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: UUID | None = None
+    """Begin after the job with this id instead."""
 
 
 class JobPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,8 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[JobDocument]
     next_cursor: str | None
     """Leads to the next page; null at the end."""
+    next_after: UUID | None
+    """The same as an id, for `after`."""
 
 
 class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +74,8 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return a job."""
-    job = await service.store.get(id_in(call), tenant=call.scope)
+    job_id = id_in(call)
+    job = await service.views.ask(lambda store: store.get(job_id, tenant=call.scope))
     return Answer(job_document(job, service.clock.now()))
 
 
@@ -79,21 +84,24 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
     query = call.query
     where = parameter(partial(filter_of, query, call.scope))
     scope = scope_of(_JOBS, query)
-    page = await service.store.find(where, limit=query.limit, after=unseal_id(scope, query.cursor))
+    after = unseal_id(scope, query.cursor) or query.after
+    page = await service.views.ask(lambda store: store.find(where, limit=query.limit, after=after))
     now = service.clock.now()
-    documents = [job_document(job, now, full=False) for job in page.jobs]
-    return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next)))
+    documents = [job_document(job, now, full=query.full) for job in page.jobs]
+    return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next), next_after=page.next))
 
 
 async def explain(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return why a job does not run."""
-    facts = await service.store.explain(id_in(call), tenant=call.tenant)
+    job_id = id_in(call)
+    facts = await service.views.ask(lambda store: store.explain(job_id, tenant=call.tenant))
     return Answer(WhyDocument(as_of=facts.now, state=facts.job.state, reasons=why(facts)))
 
 
 async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the attempts of a job."""
-    found = await service.store.attempts(id_in(call), tenant=call.scope)
+    job_id = id_in(call)
+    found = await service.views.ask(lambda store: store.attempts(job_id, tenant=call.scope))
     return Answer(AttemptList(attempts=[attempt_document(attempt) for attempt in found]))
 
 
@@ -101,8 +109,10 @@ async def parents(service: Service, call: Call[None, PageQuery]) -> Answer:
     """Return the jobs that a job waits or waited for."""
     job_id, query = id_in(call), call.query
     scope = f"parents/{job_id}"
-    after = unseal_id(scope, query.cursor)
-    found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    after = unseal_id(scope, query.cursor) or query.after
+    found = await service.views.ask(
+        lambda store: store.parents_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    )
     return _relatives(scope, found, query.limit)
 
 
@@ -110,8 +120,10 @@ async def children(service: Service, call: Call[None, PageQuery]) -> Answer:
     """Return the jobs that wait or waited for a job."""
     job_id, query = id_in(call), call.query
     scope = f"children/{job_id}"
-    after = unseal_id(scope, query.cursor)
-    found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    after = unseal_id(scope, query.cursor) or query.after
+    found = await service.views.ask(
+        lambda store: store.children_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    )
     return _relatives(scope, found, query.limit)
 
 

@@ -27,6 +27,8 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     limit: Annotated[int, Meta(ge=1, le=1000)] = 200
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
+    """Begin after this line instead."""
 
 
 class LineDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,9 +76,16 @@ async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"logs/{job_id}"
     after = unseal_pair(scope, query.cursor)
-    lines = await service.store.logs(job_id, tenant=call.scope, after=after, limit=query.limit)
+    lines = await service.views.ask(lambda store: store.logs(job_id, tenant=call.scope, after=after, limit=query.limit))
     more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None
     return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=more))
+
+
+def _pair_of(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    token, _, number = text.partition(".")
+    return int(token), int(number)
 
 
 def line_document(line: LogLine) -> LineDocument:

@@ -1,14 +1,17 @@
 """Submitting: one job, or many at once."""
 
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.errors import OutcomeUnknown, TideError
+from tidewheel.errors import Invalid, OutcomeUnknown, TideError
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
+from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
@@ -20,6 +23,7 @@ from tidewheel.server.service import Service
 MOST_IN_BATCH: Final = 10_000
 OK: Final = 200
 ACCEPTED: Final = 202
+_POSITION: Final = re.compile(r"specs\[([0-9]+)\]")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -45,12 +49,15 @@ class AcceptedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
+    _check_tenants(call, [call.body])
     spec = spec_of(call.body, call.tenant, read_key(call.headers))
+    if (digest := artifact_in(spec.kind, spec.args)) is not None:
+        await use_artifacts(service, [("args.artifact", digest)], call.tenant)
     [submitted] = await _take_in(service, call, [spec], _one_by(service.intake))
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
-        job = await service.ended(submitted.job_id, call.tenant, wait)
+        job = await service.ended(submitted.job_id, spec.tenant, wait)
         headers.append(("preference-applied", f"wait={wait}"))
         if job.state in FINAL:
             status = OK
@@ -62,11 +69,21 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
     """Store many jobs, all or none."""
     if len(call.body) > MOST_IN_BATCH:
         raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
+    _check_tenants(call, call.body)
     specs = specs_of(call.body, call.tenant, read_key(call.headers))
+    named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
+    await use_artifacts(service, named, call.tenant)
     answers = await _take_in(service, call, specs, service.store.submit)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)
     return Answer(batch, ACCEPTED if created else OK)
+
+
+def _check_tenants(call: Call[Any, NoQuery], requests: Sequence[JobRequest]) -> None:
+    """Refuse jobs for others, unless it comes with a key of all tenants."""
+    for request in requests:
+        if request.tenant is not None:
+            call.actor.scope(request.tenant)
 
 
 async def _take_in(
@@ -75,19 +92,40 @@ async def _take_in(
     specs: Sequence[JobSpec],
     store: Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]],
 ) -> list[Submitted]:
-    """Store jobs within the bounds of their tenant, and have it written down."""
-    await service.quotas.check(call.tenant, [len(_encode(spec.args)) for spec in specs])
+    """Store jobs within the bounds of their tenants, and have it written down."""
+    owners = Counter(spec.tenant for spec in specs)
+    await _check_quotas(service, specs, list(owners))
     try:
         answers = await store(specs)
     except OutcomeUnknown:
         raise
     except TideError:
-        service.quotas.give_back(call.tenant, len(specs))
+        for tenant, jobs in owners.items():
+            service.quotas.give_back(tenant, jobs)
         raise
-    made = [answer.job_id for answer in answers if answer.created]
-    service.quotas.give_back(call.tenant, len(specs) - len(made))
-    service.audit.note_submit(call.actor, made, tenant=call.tenant)
+    for tenant, jobs in owners.items():
+        pairs = zip(specs, answers, strict=True)
+        made = [answer.job_id for spec, answer in pairs if answer.created and spec.tenant == tenant]
+        service.quotas.give_back(tenant, jobs - len(made))
+        service.audit.note_submit(call.actor, made, tenant=tenant)
     return answers
+
+
+async def _check_quotas(service: Service, specs: Sequence[JobSpec], tenants: Sequence[str]) -> None:
+    """Let all in, or none."""
+    passed: list[tuple[str, int]] = []
+    for tenant in tenants:
+        own = [position for position, spec in enumerate(specs) if spec.tenant == tenant]
+        try:
+            await service.quotas.check(tenant, [len(_encode(specs[position].args)) for position in own])
+        except TideError as error:
+            for earlier, jobs in passed:
+                service.quotas.give_back(earlier, jobs)
+            if len(tenants) > 1 and isinstance(error, Invalid):
+                found = _POSITION.match(error.field)
+                raise Invalid(f"specs[{own[int(found[1]) if found else 0]}].args", error.why) from None
+            raise
+        passed.append((tenant, len(own)))
 
 
 def _one_by(intake: Intake) -> Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]]:

@@ -6,19 +6,23 @@ guarded by job, token and worker, as for workers that speak to the store themsel
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Raw
+import msgspec
+from msgspec import Meta
 
-from tidewheel.errors import LeaseLost, NotFound
+from tidewheel.errors import Invalid, LeaseLost, NotFound
 from tidewheel.model.job import Claimed
 from tidewheel.model.outcome import Outcome
+from tidewheel.model.schedule import Declared, ScheduleSpec
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker, WorkerSpec
 from tidewheel.model.worker_protocol import (
     CheckpointDocument,
     Claim,
     ClaimAnswer,
+    Declaration,
+    DeclarationAnswer,
     EndAnswer,
     Ends,
     EndsAnswer,
@@ -26,6 +30,7 @@ from tidewheel.model.worker_protocol import (
     Heartbeat,
     Lines,
     LinesAnswer,
+    Me,
     Notes,
     NotesAnswer,
     Registration,
@@ -44,6 +49,7 @@ from tidewheel.server.run_document import (
     line_of,
     notes_of,
     outcome_of,
+    raw,
     registered,
     run_document,
 )
@@ -54,8 +60,16 @@ from tidewheel.tasks.durations import parse_duration
 
 CREATED: Final = 201
 KEEP_ALIVE: Final = 15.0
+LONGEST_LISTENING: Final = 3600
+_schedule: Final = msgspec.json.Decoder(ScheduleSpec).decode
 POLL: Final = SOON.total_seconds()
 POLL_IN_DOUBT: Final = 1.0
+
+
+async def who(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Tell someone who they are here."""
+    actor = call.actor
+    return Answer(Me(role=actor.role, tenant=actor.tenant, name=actor.name, epoch=service.store.epoch))
 
 
 async def register(service: Service, call: Call[Registration, NoQuery]) -> Answer:
@@ -67,7 +81,7 @@ async def register(service: Service, call: Call[Registration, NoQuery]) -> Answe
         kinds=None if told.kinds is None else tuple(told.kinds),
         offer=told.offer,
         ttl=parse_duration(told.ttl, "ttl"),
-        tenant=call.actor.tenant,
+        tenant=call.actor.scope(told.tenant),
     )
     worker = await service.store.register(spec)
     return Answer(registered(worker), CREATED, (("location", f"/v1/workers/{worker.id}"),))
@@ -77,6 +91,20 @@ async def show(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return a worker as it is now."""
     worker = await service.store.worker((await _own(service, call)).id)
     return Answer(registered(worker))
+
+
+async def declare(service: Service, call: Call[Declaration, NoQuery]) -> Answer:
+    """Let limits and schedules be as the code of an app declares them; they are not of one tenant."""
+    told = call.body
+    specs = []
+    for position, text in enumerate(told.schedules):
+        try:
+            specs.append(_schedule(text))
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise Invalid(f"schedules[{position}]", str(error)) from None
+    changed = await service.store.declare_rules(told.rules)
+    declared = Declared() if told.app is None else await service.store.declare_schedules(told.app, specs)
+    return Answer(DeclarationAnswer(rules_changed=changed, schedules=declared))
 
 
 async def claim(service: Service, call: Call[Claim, NoQuery]) -> Answer:
@@ -105,6 +133,7 @@ async def _claim_within(service: Service, call: Call[Claim, NoQuery], request: C
             pause = min(pause, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
         if await _is_gone(call, bell, pause):
             return Claimed([], claimed.next_due, claimed.now)
+        await call.recheck()
 
 
 async def _is_gone(call: Call[Any, Any], bell: Bell, seconds: float) -> bool:
@@ -176,11 +205,11 @@ async def note(service: Service, call: Call[Notes, NoQuery]) -> Answer:
 
 
 async def log(service: Service, call: Call[Lines, NoQuery]) -> Answer:
-    """Store lines of runs; those of jobs of others do not exist for the worker of a tenant."""
-    worker, now = await _own(service, call), service.clock.now()
-    if worker.tenant is not None:
+    """Store lines of runs; for a key of one tenant the jobs of others do not exist."""
+    if call.actor.tenant is not None:
         for job_id in dict.fromkeys(line.job_id for line in call.body.lines):
-            await service.store.get(job_id, tenant=worker.tenant)
+            await service.store.get(job_id, tenant=call.actor.tenant)
+    now = service.clock.now()
     lines = [line_of(line, now) for line in call.body.lines]
     await service.store.append_logs(lines)
     return Answer(LinesAnswer(stored=len(lines)))
@@ -203,21 +232,28 @@ async def unfit(service: Service, call: Call[UnfitQuestion, NoQuery]) -> Answer:
 async def checkpoint(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the last checkpoint of a job."""
     job = await service.store.get(id_in(call), tenant=call.scope)
-    text = await service.store.checkpoint_of(job.id)
-    return Answer(CheckpointDocument(checkpoint=None if text is None else Raw(text.encode())))
+    return Answer(CheckpointDocument(checkpoint=raw(await service.store.checkpoint_of(job.id))))
 
 
-async def hints(service: Service, _call: Call[None, NoQuery]) -> Answer:
+class HintQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long to listen."""
+
+    seconds: Annotated[int, Meta(ge=1, le=LONGEST_LISTENING)] = LONGEST_LISTENING
+    """After this time the stream ends, and whoever wants more comes again."""
+
+
+async def hints(service: Service, call: Call[None, HintQuery]) -> Answer:
     """Tell when it may be worth while to look for jobs, or for runs that shall stop."""
     headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
-    return Answer(headers=headers, media_type=EVENTS, stream=_hints(service))
+    return Answer(headers=headers, media_type=EVENTS, stream=_hints(service, call.query.seconds))
 
 
-async def _hints(service: Service) -> AsyncGenerator[bytes, None]:
+async def _hints(service: Service, seconds: int) -> AsyncGenerator[bytes, None]:
+    latest = service.clock.monotonic() + seconds
     async with service.doorbell.listen() as bell:
         yield b"event: hint\ndata: {}\n\n"
-        while not service.stopping.is_set():
-            rung = await bell.wait(KEEP_ALIVE)
+        while not service.stopping.is_set() and (left := latest - service.clock.monotonic()) > 0:
+            rung = await bell.wait(min(KEEP_ALIVE, left))
             if not bell.healthy:
                 yield b"event: doubt\ndata: {}\n\n"
             yield b"event: hint\ndata: {}\n\n" if rung else b": still here\n\n"

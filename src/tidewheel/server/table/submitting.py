@@ -24,7 +24,7 @@ SUBMITTING: Final = (
         body=JobRequest,
         headers=(RequestHeader.IDEMPOTENCY_KEY, RequestHeader.PREFER),
         answers={202: submitting.AcceptedJob, 200: submitting.AcceptedJob},
-        errors=("bad-header", "key-reused", "already-active", "id-taken", "conflict", "overloaded"),
+        errors=("bad-header", "key-reused", "already-active", "queue-full", "id-taken", "conflict", "overloaded"),
     ),
     Endpoint(
         method="POST",
@@ -39,7 +39,7 @@ SUBMITTING: Final = (
         media_types=(JSON, NDJSON),
         headers=(RequestHeader.IDEMPOTENCY_KEY,),
         answers={202: submitting.AcceptedBatch, 200: submitting.AcceptedBatch},
-        errors=("bad-header", "key-reused", "already-active", "id-taken", "conflict"),
+        errors=("bad-header", "key-reused", "already-active", "queue-full", "id-taken", "conflict"),
         most_body=MOST_BATCH_BODY,
         seconds=60.0,
     ),

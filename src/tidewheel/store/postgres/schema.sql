@@ -85,6 +85,7 @@ CREATE TABLE tidewheel.job (
     options json,
     limit_keys text[],
     waits_for text,
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     cancel_reason text,
@@ -177,6 +178,22 @@ CREATE TABLE tidewheel.api_key (
     CONSTRAINT api_key_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'operator'::text, 'submitter'::text, 'viewer'::text, 'worker'::text])))
 )
 WITH (fillfactor='70');
+
+CREATE TABLE tidewheel.artifact (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    digest text NOT NULL,
+    size bigint NOT NULL,
+    name text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE tidewheel.artifact_grave (
+    digest text NOT NULL,
+    dug_at timestamp with time zone NOT NULL
+);
 
 CREATE TABLE tidewheel.attempt (
     job_id uuid NOT NULL,
@@ -274,6 +291,7 @@ CREATE TABLE tidewheel.job_history (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -388,6 +406,7 @@ CREATE TABLE tidewheel.job_history_other (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -428,6 +447,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -548,6 +568,7 @@ CREATE TABLE tidewheel.meta (
     epoch bigint DEFAULT 1 NOT NULL,
     lanes bigint DEFAULT 0 NOT NULL,
     census_at timestamp with time zone DEFAULT '0001-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    signing_key bytea DEFAULT sha256(convert_to(((gen_random_uuid())::text || (gen_random_uuid())::text), 'UTF8'::name)) NOT NULL,
     CONSTRAINT meta_one_check CHECK (one)
 );
 
@@ -681,6 +702,15 @@ ALTER TABLE ONLY tidewheel.api_key
 ALTER TABLE ONLY tidewheel.api_key
     ADD CONSTRAINT api_key_prefix_key UNIQUE (prefix);
 
+ALTER TABLE ONLY tidewheel.artifact_grave
+    ADD CONSTRAINT artifact_grave_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY tidewheel.artifact
+    ADD CONSTRAINT artifact_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.artifact
+    ADD CONSTRAINT artifact_tenant_digest_key UNIQUE (tenant, digest);
+
 ALTER TABLE ONLY tidewheel.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
 
@@ -770,6 +800,12 @@ ALTER TABLE ONLY tidewheel.tenant
 
 ALTER TABLE ONLY tidewheel.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (id);
+
+CREATE INDEX artifact_digest ON tidewheel.artifact USING btree (digest);
+
+CREATE INDEX artifact_tenant ON tidewheel.artifact USING btree (tenant, id);
+
+CREATE INDEX artifact_used ON tidewheel.artifact USING btree (used_at);
 
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
 

@@ -173,7 +173,7 @@ UPDATE tidewheel.job
    SET state = 'queued', run_at = tidewheel.now() + greatest(back.delay, interval '0'), ended_at = tidewheel.now(),
        updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses,
        lane = CASE WHEN back.retried THEN tidewheel.lane_like(job.lane, true) ELSE job.lane END,
-       cancel_at = NULL, cancel_reason = NULL, held = false
+       cancel_at = NULL, cancel_reason = NULL, held = false, stood_at = NULL
   FROM (
        SELECT place.at, back.*
          FROM back

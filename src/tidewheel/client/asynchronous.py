@@ -1,0 +1,220 @@
+"""The client for programs with an event loop."""
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Final, Self, Unpack
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+import msgspec
+
+from tidewheel.client.documents import Event, Queue, QueueList
+from tidewheel.client.following import follow
+from tidewheel.client.options import Duration, JobConditions, JobOptions, NewJob, body_of, query_of
+from tidewheel.clock import Clock, SystemClock
+from tidewheel.errors import Conflict, JobCancelled, JobFailed, NotFinished
+from tidewheel.model.gate import Gate, GateMode
+from tidewheel.model.job import Attempt, Job, Submitted
+from tidewheel.model.limit import Limit
+from tidewheel.model.log import LogLine
+from tidewheel.model.states import State
+from tidewheel.model.worker import Worker
+from tidewheel.store.remote.documents import (
+    AcceptedBatch,
+    AcceptedJob,
+    AttemptList,
+    GateList,
+    JobDocument,
+    JobPage,
+    LimitDocument,
+    LimitList,
+    LineDocument,
+    LinePage,
+    WorkerList,
+)
+from tidewheel.store.remote.transport import Place, Transport, read
+
+DEFAULT_URL: Final = "http://127.0.0.1:8433"
+LONGEST_WAIT: Final = 60
+PAGE: Final = 200
+LINES: Final = 1000
+
+
+class AsyncClient:
+    """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
+
+    def __init__(
+        self, url: str | None = None, *, key: str | None = None, tenant: str | None = None, clock: Clock | None = None
+    ) -> None:
+        place = Place(url or os.environ.get("TIDE_URL") or DEFAULT_URL, key or os.environ.get("TIDE_KEY") or None)
+        self._clock = clock or SystemClock()
+        self._transport = Transport(place, self._clock, patient=True)
+        if tenant is not None:
+            self._transport.client.headers["tide-tenant"] = tenant
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Submitting
+
+    async def submit(
+        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]
+    ) -> Submitted:
+        """Submit a job; returns once it is stored. Sent again after a failure it makes no second job.
+
+        Raises Invalid, KeyReused, AlreadyActive, IdTaken, QueueFull, TooMany and Unavailable.
+        """
+        options.setdefault("idempotency_key", str(uuid4()))
+        body = body_of(kind, args or {}, options)
+        answer = await self._transport.post("/v1/jobs", body, AcceptedJob, safe=True)
+        return Submitted(answer.id, answer.created)
+
+    async def submit_many(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Submit up to 10 000 jobs, all or none; the answers are in their order."""
+        bodies = [body_of(job.kind, job.args, job.options) for job in jobs]
+        for body in bodies:
+            body.setdefault("idempotency_key", str(uuid4()))
+        batch = await self._transport.post("/v1/jobs/batch", bodies, AcceptedBatch, safe=True)
+        return [Submitted(job.id, job.created) for job in batch.jobs]
+
+    # Looking
+
+    async def get(self, job_id: UUID) -> Job:
+        """Return a job. Raises NotFound."""
+        return (await self._transport.get(f"/v1/jobs/{job_id}", JobDocument)).record()
+
+    async def jobs(self, *, full: bool = False, **where: Unpack[JobConditions]) -> AsyncIterator[Job]:
+        """Return all jobs that meet the conditions, newest first; without args and results unless `full`."""
+        query = query_of(where) | {"limit": PAGE, "full": str(full).lower()}
+        while True:
+            page = await self._transport.get("/v1/jobs", JobPage, query)
+            for job in page.jobs:
+                yield job.record()
+            if page.next_cursor is None:
+                return
+            query["cursor"] = page.next_cursor
+
+    async def attempts(self, job_id: UUID) -> list[Attempt]:
+        """Return the attempts of a job, first to last."""
+        found = await self._transport.get(f"/v1/jobs/{job_id}/attempts", AttemptList)
+        return [attempt.record(job_id) for attempt in found.attempts]
+
+    async def result(self, job_id: UUID, *, wait: float = 0) -> Any:
+        """Return what a job returned, and wait up to so many seconds for it.
+
+        Raises JobFailed if it ended without a result, as JobCancelled if it was cancelled; TimeoutError, NotFound.
+        """
+        latest = self._clock.monotonic() + wait
+        while True:
+            left = max(0, round(latest - self._clock.monotonic()))
+            headers = {"prefer": f"wait={min(left, LONGEST_WAIT)}"}
+            try:
+                return await self._transport.get(f"/v1/jobs/{job_id}/result", Any, headers=headers)
+            except NotFinished:
+                if self._clock.monotonic() >= latest or not left:
+                    raise TimeoutError(f"job {job_id} has not ended after {wait:g} s") from None
+            except Conflict:
+                raise _failure_of(await self.get(job_id)) from None
+
+    async def logs(self, job_id: UUID, *, follow: bool = False) -> AsyncIterator[LogLine]:
+        """Return the lines that the runs of a job wrote; with `follow` also those to come, until its end."""
+        if follow:
+            async for event in self.events(job_id):
+                if event.name == "log":
+                    yield msgspec.convert(event.data, LineDocument).record(job_id)
+            return
+        query: dict[str, Any] = {"limit": LINES}
+        while True:
+            page = await self._transport.get(f"/v1/jobs/{job_id}/logs", LinePage, query)
+            for line in page.lines:
+                yield line.record(job_id)
+            if page.next_cursor is None:
+                return
+            query["cursor"] = page.next_cursor
+
+    def events(self, job_id: UUID, *, last: str | None = None) -> AsyncIterator[Event]:
+        """Return what happens to a job until its end; goes on by itself after an interruption, or after `last`."""
+        return follow(self._transport, self._clock, job_id, last)
+
+    # Steering
+
+    async def cancel(self, job_id: UUID, reason: str = "") -> Job:
+        """Cancel a job: it never starts, or is asked to stop. One that has ended stays as it is."""
+        body = {"reason": reason}
+        return (await self._transport.post(f"/v1/jobs/{job_id}/cancel", body, JobDocument, safe=True)).record()
+
+    async def retry(self, job_id: UUID) -> Job:
+        """Send a job that ended without success round again. Raises Conflict."""
+        return (await self._transport.post(f"/v1/jobs/{job_id}/retry", None, JobDocument, safe=False)).record()
+
+    # Flow control
+
+    async def gates(self) -> list[Gate]:
+        """Return the closed gates."""
+        return (await self._transport.get("/v1/gates", GateList)).gates
+
+    async def close_gate(
+        self,
+        mode: GateMode | str,
+        *,
+        kind: str | None = None,
+        queue: str | None = None,
+        reason: str = "",
+        rate: float | None = None,
+        expires_at: datetime | None = None,
+        lasts: Duration | None = None,
+        stop_running: bool = False,
+    ) -> Gate:
+        """Close a gate on jobs of a kind, a queue, both, or all of one's own: `hold`, `drop` or `slow`."""
+        asked = {"kind": kind, "queue": queue, "rate": rate, "expires_at": expires_at, "lasts": lasts}
+        body = {name: value for name, value in asked.items() if value is not None}
+        body |= {"mode": mode, "reason": reason, "stop_running": stop_running}
+        return await self._transport.post("/v1/gates", body, Gate, safe=True)
+
+    async def open_gate(self, gate_id: UUID) -> None:
+        """Open a gate again. Raises NotFound."""
+        await self._transport.write("DELETE", f"/v1/gates/{gate_id}", safe=False)
+
+    async def limits(self) -> list[Limit]:
+        """Return the limits with how many run under each."""
+        return [limit.record() for limit in (await self._transport.get("/v1/limits", LimitList)).limits]
+
+    async def set_limit(
+        self, key: str, most: int | None = None, *, rate: str | None = None, burst: int | None = None
+    ) -> Limit:
+        """Let at most so many jobs with a key run at once, or start in a time (`10/s`), or both."""
+        body = {"most": most, "rate": rate, "burst": burst}
+        content = await self._transport.write("PUT", f"/v1/limits/{quote(key, safe='')}", body, safe=True)
+        return read(content, LimitDocument).record()
+
+    async def remove_limit(self, key: str) -> None:
+        """Remove a limit. Raises NotFound."""
+        await self._transport.write("DELETE", f"/v1/limits/{quote(key, safe='')}", safe=False)
+
+    # The whole
+
+    async def queues(self) -> list[Queue]:
+        """Return the queues with their numbers."""
+        return (await self._transport.get("/v1/queues", QueueList)).queues
+
+    async def workers(self, *, alive: bool | None = None) -> list[Worker]:
+        """Return the workers, newest first."""
+        query = {"alive": None if alive is None else str(alive).lower()}
+        return [worker.record() for worker in (await self._transport.get("/v1/workers", WorkerList, query)).workers]
+
+
+def _failure_of(job: Job) -> JobFailed:
+    kind = JobCancelled if job.state is State.CANCELLED else JobFailed
+    reason, message = (job.error.reason, job.error.message) if job.error else (job.state.value, "")
+    return kind(job.id, job.state, reason, message)

@@ -1,0 +1,167 @@
+"""The client for programs without an event loop: the same calls, each of which waits for its answer."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+from uuid import UUID
+
+from tidewheel.client.asynchronous import AsyncClient
+from tidewheel.client.documents import Event, Queue
+from tidewheel.client.options import Duration, JobConditions, JobOptions, NewJob
+from tidewheel.clock import Clock
+from tidewheel.errors import Conflict
+from tidewheel.model.gate import Gate, GateMode
+from tidewheel.model.job import Attempt, Job, Submitted
+from tidewheel.model.limit import Limit
+from tidewheel.model.log import LogLine
+from tidewheel.model.worker import Worker
+
+T = TypeVar("T")
+
+
+class Client:
+    """Speaks to one server, one call at a time. `AsyncClient` tells what each call does."""
+
+    def __init__(
+        self, url: str | None = None, *, key: str | None = None, tenant: str | None = None, clock: Clock | None = None
+    ) -> None:
+        self._runner = asyncio.Runner()
+        self._turn = threading.Lock()
+        self._client = AsyncClient(url, key=key, tenant=tenant, clock=clock)
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._run(self._client.close())
+        self._runner.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def submit(self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[JobOptions]) -> Submitted:
+        """Submit a job; returns once it is stored. Sent again after a failure it makes no second job."""
+        return self._run(self._client.submit(kind, args, **options))
+
+    def submit_many(self, jobs: Sequence[NewJob]) -> list[Submitted]:
+        """Submit up to 10 000 jobs, all or none; the answers are in their order."""
+        return self._run(self._client.submit_many(jobs))
+
+    def get(self, job_id: UUID) -> Job:
+        """Return a job. Raises NotFound."""
+        return self._run(self._client.get(job_id))
+
+    def jobs(self, *, full: bool = False, **where: Unpack[JobConditions]) -> Iterator[Job]:
+        """Return all jobs that meet the conditions, newest first; without args and results unless `full`."""
+        return self._iterate(self._client.jobs(full=full, **where))
+
+    def attempts(self, job_id: UUID) -> list[Attempt]:
+        """Return the attempts of a job, first to last."""
+        return self._run(self._client.attempts(job_id))
+
+    def result(self, job_id: UUID, *, wait: float = 0) -> Any:
+        """Return what a job returned, and wait up to so many seconds for it. Raises JobFailed and TimeoutError."""
+        return self._run(self._client.result(job_id, wait=wait))
+
+    def logs(self, job_id: UUID, *, follow: bool = False) -> Iterator[LogLine]:
+        """Return the lines that the runs of a job wrote; with `follow` also those to come, until its end."""
+        return self._iterate(self._client.logs(job_id, follow=follow))
+
+    def events(self, job_id: UUID, *, last: str | None = None) -> Iterator[Event]:
+        """Return what happens to a job until its end."""
+        return self._iterate(self._client.events(job_id, last=last))
+
+    def cancel(self, job_id: UUID, reason: str = "") -> Job:
+        """Cancel a job: it never starts, or is asked to stop. One that has ended stays as it is."""
+        return self._run(self._client.cancel(job_id, reason))
+
+    def retry(self, job_id: UUID) -> Job:
+        """Send a job that ended without success round again. Raises Conflict."""
+        return self._run(self._client.retry(job_id))
+
+    def gates(self) -> list[Gate]:
+        """Return the closed gates."""
+        return self._run(self._client.gates())
+
+    def close_gate(
+        self,
+        mode: GateMode | str,
+        *,
+        kind: str | None = None,
+        queue: str | None = None,
+        reason: str = "",
+        rate: float | None = None,
+        expires_at: datetime | None = None,
+        lasts: Duration | None = None,
+        stop_running: bool = False,
+    ) -> Gate:
+        """Close a gate on jobs of a kind, a queue, both, or all of one's own: `hold`, `drop` or `slow`."""
+        work = self._client.close_gate(
+            mode,
+            kind=kind,
+            queue=queue,
+            reason=reason,
+            rate=rate,
+            expires_at=expires_at,
+            lasts=lasts,
+            stop_running=stop_running,
+        )
+        return self._run(work)
+
+    def open_gate(self, gate_id: UUID) -> None:
+        """Open a gate again. Raises NotFound."""
+        self._run(self._client.open_gate(gate_id))
+
+    def limits(self) -> list[Limit]:
+        """Return the limits with how many run under each."""
+        return self._run(self._client.limits())
+
+    def set_limit(
+        self, key: str, most: int | None = None, *, rate: str | None = None, burst: int | None = None
+    ) -> Limit:
+        """Let at most so many jobs with a key run at once, or start in a time (`10/s`), or both."""
+        return self._run(self._client.set_limit(key, most, rate=rate, burst=burst))
+
+    def remove_limit(self, key: str) -> None:
+        """Remove a limit. Raises NotFound."""
+        self._run(self._client.remove_limit(key))
+
+    def queues(self) -> list[Queue]:
+        """Return the queues with their numbers."""
+        return self._run(self._client.queues())
+
+    def workers(self, *, alive: bool | None = None) -> list[Worker]:
+        """Return the workers, newest first."""
+        return self._run(self._client.workers(alive=alive))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            with self._turn:
+                return self._runner.run(work)
+        work.close()
+        raise Conflict("an event loop is running here: use AsyncClient")
+
+    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """Take one after the other; whoever stops early leaves nothing open."""
+        nothing = object()
+        try:
+            while (item := self._run(_next(items, nothing))) is not nothing:
+                yield item  # type: ignore[misc] # it is not nothing
+        finally:
+            self._run(_close(items))
+
+
+async def _next(items: AsyncIterator[T], nothing: object) -> T | object:
+    return await anext(items, nothing)
+
+
+async def _close(items: Any) -> None:
+    await items.aclose()

@@ -1,0 +1,251 @@
+"""The client does what its methods say, and nothing twice."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.api.conftest import Api
+from tests.api.test_entrance import key_of
+from tests.builders import a_claim, a_job, a_worker, outcome_of
+from tests.client.relay import Relay
+from tidewheel.client import AsyncClient, Client, NewJob
+from tidewheel.errors import (
+    AlreadyActive,
+    Conflict,
+    Forbidden,
+    Invalid,
+    JobCancelled,
+    JobFailed,
+    KeyReused,
+    NotFound,
+    OutcomeUnknown,
+    Unauthenticated,
+    Unavailable,
+)
+from tidewheel.model.access import Role
+from tidewheel.model.priority import Priority
+from tidewheel.model.rate import Pace
+from tidewheel.model.states import Cause, State
+from tidewheel.store.base import JobFilter
+from tidewheel.store.remote import open_store
+
+T = TypeVar("T")
+NEW = a_job("mail")
+EVERYTHING = JobFilter()
+
+
+async def all_of(items: AsyncIterator[T]) -> list[T]:
+    return [item async for item in items]
+
+
+async def test_jobs_are_submitted_looked_at_listed_and_steered(api: Api, client: AsyncClient) -> None:
+    made = await client.submit(
+        "mail",
+        {"to": "a"},
+        priority="high",
+        delay=timedelta(hours=1),
+        labels={"team": "web"},
+        retry={"max_attempts": 7},
+    )
+    many = await client.submit_many([NewJob("mail", {"n": n}, {"queue": "bulk"}) for n in range(450)])
+
+    job = await client.get(made.job_id)
+    assert (job.priority, job.args, job.labels, job.retry.max_attempts) == (
+        Priority.HIGH,
+        {"to": "a"},
+        {"team": "web"},
+        7,
+    )
+    assert job.due_at - job.created_at >= timedelta(minutes=59)
+    listed = await all_of(client.jobs(queue="bulk", state="queued"))
+    assert [one.id for one in listed] == [one.job_id for one in reversed(many)]
+    assert (await client.cancel(made.job_id, "not wanted")).state is State.CANCELLED
+    assert (await client.retry(made.job_id)).state is State.QUEUED
+    with pytest.raises(Conflict):
+        await client.retry(made.job_id)
+    assert {queue.queue for queue in await client.queues()} <= {"default", "bulk"}
+    assert await client.workers() == []
+    await api.store.register(a_worker())
+    assert [worker.name for worker in await client.workers(alive=True)] == [a_worker().name]
+
+
+async def test_results_are_waited_for_and_failures_raised(api: Api, client: AsyncClient) -> None:
+    good = await client.submit("mail")
+    waiting = asyncio.create_task(client.result(good.job_id, wait=60))
+    await api.run(result='{"sent":1}')
+    assert await waiting == {"sent": 1}
+    bad = await client.submit("mail")
+    await api.run(Cause.GAVE_UP)
+    with pytest.raises(JobFailed, match="it broke"):
+        await client.result(bad.job_id)
+    gone = await client.submit("mail")
+    with pytest.raises(TimeoutError):
+        await client.result(gone.job_id)
+    await client.cancel(gone.job_id)
+    with pytest.raises(JobCancelled):
+        await client.result(gone.job_id, wait=5)
+    assert [attempt.cause for attempt in await client.attempts(bad.job_id)] == ["gave_up"]
+
+
+async def test_errors_are_those_of_the_program(api: Api, client: AsyncClient) -> None:
+    with pytest.raises(NotFound):
+        await client.get(uuid4())
+    with pytest.raises(Invalid) as invalid:
+        await client.submit("no spaces")
+    assert invalid.value.field == "kind"
+    with pytest.raises(Invalid) as invalid:
+        await client.submit_many([NewJob("a"), NewJob("a", {}, {"queue": "no spaces"})])
+    assert invalid.value.field == "specs[1].queue"
+    with pytest.raises(Invalid, match="args"):
+        await client.submit("a", {"x": object()})
+    first = await client.submit("a", idempotency_key="k", unique_key="u")
+    with pytest.raises(KeyReused):
+        await client.submit("b", idempotency_key="k")
+    with pytest.raises(AlreadyActive) as active:
+        await client.submit("a", unique_key="u")
+    assert (active.value.job_id, active.value.key) == (first.job_id, "u")
+    viewer, _ = await key_of(api, Role.VIEWER)
+    async with AsyncClient(api.address.url, key=viewer["authorization"].removeprefix("Bearer ")) as other:
+        with pytest.raises(Forbidden):
+            await other.submit("a")
+        assert (await other.get(first.job_id)).id == first.job_id
+    async with AsyncClient(api.address.url, key="tide_nonsense") as other:
+        with pytest.raises(Unauthenticated):
+            await other.gates()
+
+
+async def test_gates_and_limits_are_set_and_removed(client: AsyncClient) -> None:
+    gate = await client.close_gate("hold", kind="mail", reason="down", lasts="1h")
+    assert await client.gates() == [gate]
+    await client.open_gate(gate.id)
+    with pytest.raises(NotFound):
+        await client.open_gate(gate.id)
+    limit = await client.set_limit("host:a/b", 3, rate="10/m", burst=2)
+    assert (limit.most, limit.rate) == (3, Pace(10, 60, 2))
+    assert await client.limits() == [limit]
+    await client.remove_limit("host:a/b")
+    assert await client.limits() == []
+
+
+async def test_a_submit_whose_answer_was_lost_is_sent_again_and_makes_one_job(api: Api) -> None:
+    async with Relay(api.address) as relay, AsyncClient(relay.url) as client:
+        relay.cut_answers = 2
+        made = await client.submit("mail")
+        many = await client.submit_many([NewJob("mail"), NewJob("mail")])
+
+        assert relay.requests == 4
+        assert {job.id for job in await all_of(client.jobs())} == {made.job_id, *(one.job_id for one in many)}
+        relay.cut_answers = 3
+        with pytest.raises(OutcomeUnknown):
+            await client.submit("mail")
+
+
+async def test_a_store_behind_a_server_says_when_the_outcome_is_unknown(api: Api) -> None:
+    async with Relay(api.address) as relay:
+        store = await open_store(relay.url)
+        worker = await store.register(a_worker())
+        [made] = await store.submit([NEW])
+        relay.cut_answers = 1
+        with pytest.raises(OutcomeUnknown):
+            await store.claim(a_claim(worker.id))
+        [run] = await store.owned(worker.id)
+        assert run.job_id == made.job_id
+        relay.cut_answers = 1
+        assert await store.settle(worker.id, [outcome_of(run)]) == ["repeated"]
+        relay.cut_answers = 1
+        with pytest.raises(OutcomeUnknown):
+            await store.submit([NEW])
+        assert len((await store.find(EVERYTHING)).jobs) == 2
+        await store.close()
+        with pytest.raises(Unavailable):
+            await store.gates()
+
+
+async def test_a_server_that_is_busy_is_asked_again_after_the_time_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = iter([429, 503, 200])
+    slept: list[float] = []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        status = next(told)
+        code = "too-many" if status == 429 else "unavailable"
+        content: dict[str, Any] = {"gates": []} if status == 200 else {"code": code, "detail": "later"}
+        return httpx.Response(status, json=content, headers={"retry-after": "3"}, request=request)
+
+    class Asleep:
+        def monotonic(self) -> float:
+            return 0.0
+
+        async def sleep(self, seconds: float) -> None:
+            slept.append(seconds)
+
+    client = AsyncClient("http://127.0.0.1:1", clock=Asleep())  # type: ignore[arg-type]
+    monkeypatch.setattr(client._transport.client, "send", answer)
+    assert await client.gates() == []
+    assert slept == [3, 3]
+    await client.close()
+
+
+async def test_a_job_is_followed_over_an_interruption_and_every_line_comes_once(api: Api) -> None:
+    async with Relay(api.address) as relay, AsyncClient(relay.url) as client:
+        made = await client.submit("mail")
+        events = client.events(made.job_id)
+        first = await anext(events)
+        assert (first.name, first.data["state"]) == ("state", "queued")
+        relay.cut()
+        await api.run(lines=["one", "two"])
+        rest = await all_of(events)
+
+    assert [event.data["text"] for event in rest if event.name == "log"] == ["one", "two"]
+    assert [event.name for event in rest][-1] == "end"
+    assert not [event for event in rest if event.id == first.id]
+
+
+async def test_lines_are_read_and_followed(api: Api, client: AsyncClient) -> None:
+    made = await client.submit("mail")
+    await api.run(lines=["one", "two"])
+
+    for follow in (False, True):
+        assert [line.text async for line in client.logs(made.job_id, follow=follow)] == ["one", "two"]
+
+
+async def test_a_key_of_all_tenants_names_the_one_it_works_in(api: Api) -> None:
+    async with AsyncClient(api.address.url, tenant="acme") as client:
+        made = await client.submit("mail")
+        assert (await client.get(made.job_id)).tenant == "acme"
+
+
+async def test_without_an_event_loop_every_call_waits_for_its_answer(api: Api) -> None:
+    def use() -> list[str]:
+        with Client(api.address.url) as client:
+            made = client.submit("mail", {"n": 1})
+            client.submit_many([NewJob("mail"), NewJob("mail")])
+            assert client.get(made.job_id).args == {"n": 1}
+            assert len(list(client.jobs(kind="mail"))) == 3
+            for job in client.jobs():
+                assert client.cancel(job.id).state is State.CANCELLED
+            gate = client.close_gate("hold")
+            assert client.gates() == [gate]
+            client.open_gate(gate.id)
+            assert client.set_limit("k", 1) in client.limits()
+            client.remove_limit("k")
+            assert (client.workers(), len(client.attempts(made.job_id))) == ([], 0)
+            with pytest.raises(JobCancelled):
+                client.result(made.job_id, wait=1)
+            assert list(client.logs(made.job_id)) == []
+            assert client.retry(made.job_id).state is State.QUEUED
+            client.cancel(made.job_id)
+            return [event.name for event in client.events(made.job_id)]
+
+    assert await asyncio.to_thread(use) == ["state", "end"]
+
+
+async def test_without_an_event_loop_means_that() -> None:
+    client = await asyncio.to_thread(Client, "http://127.0.0.1:1")
+    with pytest.raises(Conflict, match="AsyncClient"):
+        client.gates()
+    await asyncio.to_thread(client.close)
