@@ -11,10 +11,13 @@ from urllib.parse import SplitResult, urlsplit
 from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
+from tidewheel.server.views import ReplicaStore
+from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
+from tidewheel.store.copying import CopySource, CopyTarget
 from tidewheel.worker.link import Setup
 
-DEFAULT_URL = "sqlite:///tidewheel.db"
+DEFAULT_URL: str = SETTINGS["database"].default
 
 
 class Database(NamedTuple):
@@ -47,6 +50,35 @@ async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None, key: st
 def is_server(url: str) -> bool:
     """Tell whether a URL names a server, and not a database."""
     return _split(url).scheme in ("http", "https")
+
+
+def copy_source(url: str, clock: Clock) -> CopySource:
+    """Open the store that a copy comes from: a SQLite file."""
+    from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
+
+    return sqlite.SqliteSource(sqlite_path(url), clock)
+
+
+async def copy_target(url: str) -> CopyTarget:
+    """Open the database that a copy goes to: on PostgreSQL."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("to", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("to", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return await postgres.open_target(url)
+
+
+def replica_of(url: str) -> Callable[[], Awaitable[ReplicaStore]]:
+    """Return what opens a replica of a PostgreSQL database, to look at."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("replica", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("replica", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return partial(postgres.open_replica, url)
 
 
 def blobs_url(database: str, chosen: str | None = None) -> str:

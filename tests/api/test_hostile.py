@@ -63,7 +63,7 @@ async def test_heads_that_come_byte_by_byte_are_cut_off_and_hinder_nobody(
             assert (await api.client.get("/v1/jobs")).status_code == 200
         ends = await asyncio.gather(*slow, return_exceptions=True)
         assert [end for end in ends if isinstance(end, bytes) and b" 200 " in end] == []
-        assert api.app.under_way == 0
+        assert api.service.under_way == 0
 
 
 async def test_a_hundred_megabytes_are_refused_without_ever_being_in_memory(lone_api: Api) -> None:

@@ -10,7 +10,7 @@ from tidewheel.cli.guessing import did_you_mean, name_among
 from tidewheel.cli.options import parse_labels
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Job
-from tidewheel.model.states import FINAL, REDRIVABLE, State
+from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import JobFilter, Store
 
 PAGE: Final = 1000
@@ -68,7 +68,7 @@ def unfinished(states: frozenset[State] | None) -> frozenset[State]:
 
 def unsuccessful(states: frozenset[State] | None) -> frozenset[State]:
     """Return those of the states from which a job can be sent round again."""
-    return (states or frozenset((State.DEAD,))).intersection(REDRIVABLE)
+    return (states or frozenset((State.DEAD,))).intersection(FINAL) - {State.SUCCEEDED}
 
 
 def check_chosen(ids: Sequence[str], where: JobFilter) -> None:

@@ -48,18 +48,20 @@ _COLOURS: Final = {
 }
 
 
+def plain(value: Any) -> Any:
+    """Return a record as programs read it: dicts, lists, texts and numbers."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
 def show_value(value: Any, output: Format = Format.JSON) -> None:
     """Print something for programs; columns have no place for a single value, so people get JSON, too."""
-    plain = msgspec.to_builtins(value)
     if output is Format.YAML:
-        typer.echo(yaml_text(plain))
+        typer.echo(yaml_text(plain(value)))
     else:
-        typer.echo(msgspec.json.format(msgspec.json.encode(plain)).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
-def show_list(
-    things: Sequence[T], columns: Columns[T], output: Format, document: Callable[[T], Any] = msgspec.to_builtins
-) -> None:
+def show_list(things: Sequence[T], columns: Columns[T], output: Format, document: Callable[[T], Any] = plain) -> None:
     """Print things: a line each for people, or a list of documents for programs."""
     if output is Format.TABLE:
         show_table(tuple(columns), [[cell(thing) for cell in columns.values()] for thing in things])
@@ -67,7 +69,7 @@ def show_list(
         show_value([document(thing) for thing in things], output)
 
 
-def show_one(thing: T, rows: Columns[T], output: Format, document: Callable[[T], Any] = msgspec.to_builtins) -> None:
+def show_one(thing: T, rows: Columns[T], output: Format, document: Callable[[T], Any] = plain) -> None:
     """Print one thing: a line for each of its traits that is there, or a document."""
     if output is not Format.TABLE:
         show_value(document(thing), output)

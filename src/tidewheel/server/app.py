@@ -24,6 +24,7 @@ from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
 from tidewheel.server.entrance import admit
 from tidewheel.server.guests import Guests, Ticket
+from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
@@ -43,11 +44,9 @@ MOST_HELD: Final = 256 * 1024 * 1024
 """Bytes of bodies in memory at once, of all requests together."""
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
+_NAME: Final = "tidewheel.endpoint"
+"""Where the name of the endpoint is noted, for those who count."""
 _log = logging.getLogger(__name__)
-
-
-class ClientGone(Exception):
-    """The client went away before it had sent all."""
 
 
 class Found(NamedTuple):
@@ -71,8 +70,6 @@ class App:
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
         self._held = 0
-        self.under_way = 0
-        """How many requests are being answered."""
         for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
             methods = {endpoint.method: endpoint for endpoint in endpoints if endpoint.path == path}
             if "{" in path:
@@ -87,14 +84,17 @@ class App:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
         request_id = given if _request_id(given) else secrets.token_hex(12)
-        self.under_way += 1
+        service = self._service
+        began = service.clock.monotonic()
+        service.under_way += 1
         try:
             answer = await self._answer(scope, receive, headers, request_id)
+            service.metrics.answered(scope.get(_NAME, "none"), answer.status, service.clock.monotonic() - began)
             await self._send(scope, receive, send, answer, request_id)
         except ClientGone:
             return
         finally:
-            self.under_way -= 1
+            service.under_way -= 1
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str], request_id: str) -> Answer:
         path, fields = scope["path"], list[tuple[str, str]]()
@@ -145,6 +145,7 @@ class App:
         if endpoint is None:
             allowed = ", ".join(found.methods)
             raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
+        scope[_NAME] = endpoint.name
         ticket = Ticket(token_of(headers.get("authorization")), (scope.get("client") or ("",))[0])
         who = await admit(self._door, headers, ticket, endpoint, fields)
         recheck = functools.partial(self._door.recheck, *ticket)
@@ -157,10 +158,13 @@ class App:
         wait = read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0
         seconds = endpoint.seconds + wait
         code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
+        if endpoint.raw:
+            call = replace(call, body=Incoming(receive, endpoint.most_body))
+        reads = endpoint.body is not None and not endpoint.raw
         try:
             # One timer for both, for it costs as much as all the rest of reading a small body.
-            async with asyncio.timeout(seconds if endpoint.body is None else BODY_WITHIN) as limit:
-                if endpoint.body is not None:
+            async with asyncio.timeout(BODY_WITHIN if reads else seconds) as limit:
+                if reads:
                     told, code = code, "too-slow"
                     call = replace(call, body=await self._body(endpoint, call.headers, receive))
                     code = told
@@ -227,6 +231,8 @@ class App:
             await answer.stream.aclose()
         elif answer.stream is not None:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
+        if self._service.stopping.is_set():
+            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         content = b"" if answer.body is None else _bytes(answer.body)
         fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
         await send(_start(answer, request_id, fixed))

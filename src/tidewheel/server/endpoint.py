@@ -112,6 +112,8 @@ class Endpoint:
     query: Any = NoQuery
     body: Any = None
     """The type of the body; None for none."""
+    raw: bool = False
+    """Whether the handler takes the body piece by piece, as it comes."""
     body_optional: bool = False
     """Whether no body stands for one with nothing but defaults."""
     media_types: tuple[str, ...] = (JSON,)

@@ -118,7 +118,7 @@ class RedriveAnswer(msgspec.Struct, frozen=True, kw_only=True):
 async def groups(service: Service, call: Call[None, GroupQuery]) -> Answer:
     """Return the groups of dead letters."""
     where = parameter(partial(_filter, call.query, call.tenant))
-    found = await service.store.dead_groups(where, limit=call.query.limit)
+    found = await service.views.ask(lambda store: store.dead_groups(where, limit=call.query.limit))
     return Answer(GroupList(groups=[_group(group) for group in found]))
 
 
@@ -127,7 +127,8 @@ async def find(service: Service, call: Call[None, DeadQuery]) -> Answer:
     query = call.query
     where = parameter(partial(_filter, query, call.tenant))
     scope = scope_of("dead-letters", query)
-    found = await service.store.dead_letters(where, limit=query.limit, after=unseal_id(scope, query.cursor))
+    after = unseal_id(scope, query.cursor)
+    found = await service.views.ask(lambda store: store.dead_letters(where, limit=query.limit, after=after))
     now = service.clock.now()
     last = found[-1].id if len(found) == query.limit else None
     documents = [job_document(job, now, full=False) for job in found]

@@ -72,10 +72,10 @@ class QueueList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     """Return the workers."""
-    found = await service.store.workers(alive=call.query.alive)
+    found = await service.views.ask(lambda store: store.workers(alive=call.query.alive))
     documents = [_worker(worker) for worker in found]
     if not call.actor.everywhere:
-        rows = (await service.store.counts(tenant=call.tenant)).rows
+        rows = (await service.views.ask(lambda store: store.counts(tenant=call.tenant))).rows
         known = {row.queue for row in rows}, {row.kind for row in rows}
         own = [worker for worker in found if worker.tenant in (None, call.tenant)]
         documents = [_as_known(_worker(worker), *known) for worker in own]
@@ -84,7 +84,7 @@ async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
 
 async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the queues with their numbers."""
-    counts = await service.store.counts(tenant=call.tenant)
+    counts = await service.views.ask(lambda store: store.counts(tenant=call.tenant))
     found: dict[str, QueueDocument] = {}
     for row in counts.rows:
         queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}, waiting={}))

@@ -12,6 +12,7 @@ from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.access import Action
 from tidewheel.model.checks import check_name
 from tidewheel.model.schedule import Schedule, ScheduleSpec
+from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, scope_of
@@ -46,6 +47,7 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     """Make a schedule."""
     spec = schedule_spec_of(call.body, call.tenant)
+    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
     schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
     await _record(service, call, schedule.id, "create", name=schedule.name)
     return _answer(schedule, CREATED, ("location", f"/v1/schedules/{schedule.id}"))
@@ -60,7 +62,7 @@ async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
         name: str = parameter(partial(check_name, "name", query.name))
         found = await _named(service, name, tenant)
     else:
-        found = await service.store.schedules(tenant=tenant, limit=query.limit, after=after)
+        found = await service.views.ask(lambda store: store.schedules(tenant=tenant, limit=query.limit, after=after))
     last = found[-1].id if query.name is None and len(found) == query.limit else None
     documents = [schedule_document(schedule) for schedule in found]
     return Answer(SchedulePage(schedules=documents, next_cursor=seal_id(scope, last)))
@@ -93,6 +95,7 @@ async def patch(service: Service, call: Call[SchedulePatch, NoQuery]) -> Answer:
 
 
 async def _change(service: Service, call: Call[Any, NoQuery], spec: ScheduleSpec, version: int) -> Answer:
+    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
     change = service.store.change_schedule(schedule_id_in(call), spec, version=version, tenant=call.tenant)
     schedule = await _told_by_rule(spec, change)
     await _record(service, call, schedule.id, "change", name=schedule.name, version=schedule.version)

@@ -4,6 +4,7 @@ from typing import Final
 
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.table.access import ACCESS
+from tidewheel.server.table.artifacts import ARTIFACTS
 from tidewheel.server.table.dead_letters import DEAD_LETTERS
 from tidewheel.server.table.fleet import FLEET
 from tidewheel.server.table.flow import FLOW
@@ -22,6 +23,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *LOGS,
     *SCHEDULES,
     *DEAD_LETTERS,
+    *ARTIFACTS,
     *FLOW,
     *FLEET,
     *ACCESS,

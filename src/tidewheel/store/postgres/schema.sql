@@ -179,6 +179,22 @@ CREATE TABLE tidewheel.api_key (
 )
 WITH (fillfactor='70');
 
+CREATE TABLE tidewheel.artifact (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    digest text NOT NULL,
+    size bigint NOT NULL,
+    name text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE tidewheel.artifact_grave (
+    digest text NOT NULL,
+    dug_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE tidewheel.attempt (
     job_id uuid NOT NULL,
     token bigint NOT NULL,
@@ -552,6 +568,7 @@ CREATE TABLE tidewheel.meta (
     epoch bigint DEFAULT 1 NOT NULL,
     lanes bigint DEFAULT 0 NOT NULL,
     census_at timestamp with time zone DEFAULT '0001-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    signing_key bytea DEFAULT sha256(convert_to(((gen_random_uuid())::text || (gen_random_uuid())::text), 'UTF8'::name)) NOT NULL,
     CONSTRAINT meta_one_check CHECK (one)
 );
 
@@ -685,6 +702,15 @@ ALTER TABLE ONLY tidewheel.api_key
 ALTER TABLE ONLY tidewheel.api_key
     ADD CONSTRAINT api_key_prefix_key UNIQUE (prefix);
 
+ALTER TABLE ONLY tidewheel.artifact_grave
+    ADD CONSTRAINT artifact_grave_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY tidewheel.artifact
+    ADD CONSTRAINT artifact_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.artifact
+    ADD CONSTRAINT artifact_tenant_digest_key UNIQUE (tenant, digest);
+
 ALTER TABLE ONLY tidewheel.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
 
@@ -774,6 +800,12 @@ ALTER TABLE ONLY tidewheel.tenant
 
 ALTER TABLE ONLY tidewheel.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (id);
+
+CREATE INDEX artifact_digest ON tidewheel.artifact USING btree (digest);
+
+CREATE INDEX artifact_tenant ON tidewheel.artifact USING btree (tenant, id);
+
+CREATE INDEX artifact_used ON tidewheel.artifact USING btree (used_at);
 
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
 

@@ -11,7 +11,9 @@ CREATE TABLE tidewheel.meta (
     epoch     bigint NOT NULL DEFAULT 1,
     -- Rises when a lane appears or a gate moves, so that claimers know when to read the lanes anew.
     lanes     bigint NOT NULL DEFAULT 0,
-    census_at timestamptz NOT NULL DEFAULT '0001-01-01 00:00+00'
+    census_at timestamptz NOT NULL DEFAULT '0001-01-01 00:00+00',
+    -- By which servers sign the addresses that they hand out: 244 random bits.
+    signing_key bytea NOT NULL DEFAULT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8'))
 );
 INSERT INTO tidewheel.meta DEFAULT VALUES;
 
@@ -488,6 +490,28 @@ BEGIN
     END LOOP;
     RETURN made;
 END $$;
+
+-- Who has which file. The bytes are elsewhere, named by the digest, and shared by all tenants that have the same.
+CREATE TABLE tidewheel.artifact (
+    id         uuid PRIMARY KEY,
+    tenant     text NOT NULL,
+    digest     text NOT NULL,
+    size       bigint NOT NULL,
+    name       text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamptz NOT NULL,
+    used_at    timestamptz NOT NULL,
+    UNIQUE (tenant, digest)
+);
+CREATE INDEX artifact_tenant ON tidewheel.artifact (tenant, id);
+CREATE INDEX artifact_used ON tidewheel.artifact (used_at);
+CREATE INDEX artifact_digest ON tidewheel.artifact (digest);
+
+-- Files whose bytes are being deleted.
+CREATE TABLE tidewheel.artifact_grave (
+    digest text PRIMARY KEY,
+    dug_at timestamptz NOT NULL
+);
 
 -- The first thousand parents of a job.
 CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]

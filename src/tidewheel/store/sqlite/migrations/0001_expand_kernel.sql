@@ -6,7 +6,9 @@ CREATE TABLE meta (
     epoch     INTEGER NOT NULL DEFAULT 1,
     -- Rises when a lane appears or a gate moves, so that other processes know when to read the lanes again.
     lanes     INTEGER NOT NULL DEFAULT 0,
-    census_at INTEGER NOT NULL DEFAULT 0
+    census_at INTEGER NOT NULL DEFAULT 0,
+    -- By which servers sign the addresses that they hand out.
+    signing_key BLOB NOT NULL DEFAULT (randomblob(32))
 ) STRICT;
 INSERT INTO meta (one) VALUES (1);
 
@@ -425,6 +427,28 @@ CREATE TABLE audit (
     detail  TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX audit_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
+
+-- Who has which file. The bytes are elsewhere, named by the digest, and shared by all tenants that have the same.
+CREATE TABLE artifact (
+    id         BLOB NOT NULL PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    digest     TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL,
+    UNIQUE (tenant, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX artifact_tenant ON artifact (tenant, id);
+CREATE INDEX artifact_used ON artifact (used_at);
+CREATE INDEX artifact_digest ON artifact (digest);
+
+-- Files whose bytes are being deleted.
+CREATE TABLE artifact_grave (
+    digest TEXT NOT NULL PRIMARY KEY,
+    dug_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
 CREATE VIEW active_job AS
