@@ -6,8 +6,10 @@ nothing, and with things of another tenant.
 
 import itertools
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +19,7 @@ from tests.api.conftest import CLOCK, Api
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
+from tidewheel.model.artifact import ArtifactSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import Failure
@@ -38,6 +41,8 @@ class Sample:
     headers: Mapping[str, str] = field(default_factory=dict)
     foreign: int = 404
     """What is answered if the thing is another tenant's."""
+    opens: int = 200
+    """What is answered without a key, if none is asked for."""
     endless: bool = False
     """Whether the answer never ends."""
 
@@ -83,6 +88,15 @@ SAMPLES: Final = {
     "list_dead_letters": Sample("/v1/dead-letters"),
     "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {"kind": "none"}}),
     "retry_dead_letter": Sample("/v1/dead-letters/{}/retry", "dead", {"args": {"to": "ann"}}),
+    "offer_artifact": Sample("/v1/artifacts", body={"digest": "0" * 64, "size": 7}),
+    "upload_artifact": Sample("/v1/uploads/unsigned", opens=403),
+    "complete_upload": Sample("/v1/uploads/unsigned/complete", opens=403),
+    "list_artifacts": Sample("/v1/artifacts"),
+    "get_artifact": Sample("/v1/artifacts/{}", "artifact"),
+    "fetch_artifact": Sample("/v1/artifacts/{}/content", "artifact"),
+    "list_outputs": Sample("/v1/jobs/{}/outputs", "ended"),
+    "fetch_output": Sample("/v1/jobs/{}", "output"),
+    "download": Sample("/v1/downloads/unsigned", opens=403),
     "list_gates": Sample("/v1/gates"),
     "close_gate": Sample("/v1/gates", body={"mode": "hold", "kind": "none"}),
     "open_gate": Sample("/v1/gates/{}", "gate"),
@@ -111,6 +125,7 @@ SAMPLES: Final = {
     "list_tenants": Sample("/v1/tenants"),
     "set_tenant": Sample("/v1/tenants/{}", "tenant", {"weight": 2.0}),
     "list_audit": Sample("/v1/audit"),
+    "metrics": Sample("/metrics"),
     "live": Sample("/livez"),
     "ready": Sample("/readyz"),
     "openapi": Sample("/openapi.json"),
@@ -128,9 +143,11 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
         "find_unfit",
         "deregister_worker",
         "declare_app",
+        "offer_artifact",
     }
 )
-"""Endpoints that change something and write nothing down: what workers do is the history of the jobs."""
+"""Endpoints that change something and write nothing down: what workers do is the history of the jobs, and an artifact
+says itself who brought it."""
 
 
 @dataclass
@@ -169,6 +186,20 @@ class Grounds:
         mark = f"{mark_of(tenant)}-{next(self._numbers)}"
         spec = a_schedule(mark, tenant=tenant, description=mark, args={"to": mark})
         return (await self.api.store.create_schedule(spec)).id
+
+    async def artifact(self, tenant: str) -> str:
+        """The digest of an artifact."""
+        content = f"{mark_of(tenant)}-{next(self._numbers)}".encode()
+        digest = await self.api.blobs.put_bytes(content)
+        spec = ArtifactSpec(tenant=tenant, digest=digest, size=len(content), name=mark_of(tenant))
+        return (await self.api.store.add_artifact(spec)).digest
+
+    async def output(self, tenant: str) -> str:
+        """A file that a run left behind, as the end of its path."""
+        job_id = await self.ended(tenant)
+        with tempfile.NamedTemporaryFile() as file:
+            await self.api.blobs.store_output(job_id, 1, "report.txt", Path(file.name))
+        return f"{job_id}/outputs/1/report.txt"
 
     async def worker(self, tenant: str) -> UUID:
         """A worker that came with a key of the tenant."""
