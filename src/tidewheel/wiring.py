@@ -16,7 +16,7 @@ from tidewheel.store.copying import CopySource, CopyTarget
 
 if TYPE_CHECKING:
     from tidewheel.blobs import Blobs
-    from tidewheel.server.views import ReplicaStore
+    from tidewheel.store.replica import ReplicaStore
     from tidewheel.worker.link import Setup
 
 DEFAULT_URL: str = SETTINGS["database"].default
