@@ -62,7 +62,7 @@ SAMPLES: Final = {
     "list_workers": Sample("/v1/workers"),
     "register_worker": Sample("/v1/workers", body={"name": "hand"}),
     "get_worker": Sample("/v1/workers/{}", "hand"),
-    "claim_jobs": Sample("/v1/workers/{}/claim", "hand", {"limit": 0}),
+    "claim_jobs": Sample("/v1/workers/{}/claim", "hand", {"queues": ["none"]}),
     "list_runs": Sample("/v1/workers/{}/runs", "hand"),
     "beat_worker": Sample("/v1/workers/{}/heartbeat", "hand"),
     "list_stopping": Sample("/v1/workers/{}/stopping", "hand"),
