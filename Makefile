@@ -11,19 +11,22 @@ PY := $(BIN)/python
 READY := $(VENV)/.ready
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Some machines ask Python to keep no bytecode; hundreds of processes would then compile the whole program, each anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench chaos schema clean
+.PHONY: help setup run test check format bench chaos schema reference pictures browser clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create .venv with everything (fast when nothing changed)
 
 run: $(READY) ## set everything up and start the program
 	@$(BIN)/tide up
 
-test: $(READY) ## set everything up and run all tests; ARGS="..." is passed to pytest
-	@$(PY) -m pytest -n $(WORKERS) $(ARGS)
+test: $(READY) browser ## set everything up and run all tests; ARGS="..." is passed to pytest
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(READY) ## format, lint, types, import layers, sizes
 	@$(PY) -m ruff format --check
@@ -36,7 +39,7 @@ format: $(READY) ## format the code and mend what the linter can mend
 	@$(PY) -m ruff format
 	@$(PY) -m ruff check --fix
 
-bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow or api
+bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow, api or logs
 	@$(PY) -m bench $(SUITE) --store $(STORE) --quick --json
 
 chaos: $(READY) ## break real workers under load and check what they left; STORE, MINUTES, ARGS="--seed 7"
@@ -44,6 +47,19 @@ chaos: $(READY) ## break real workers under load and check what they left; STORE
 
 schema: $(READY) ## write the schema snapshots anew
 	@$(PY) -m tests.snapshot
+
+reference: $(READY) ## write the reference of the command line anew
+	@$(PY) -m harness.cli_reference
+
+pictures: $(READY) browser ## take the pictures of the dashboard for the docs anew
+	@TIDE_PICTURES=1 $(PY) -m pytest -q tests/dashboard/test_pictures.py
+
+# The tests of the dashboard drive Debian's Chromium. Where it cannot be had they are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { echo "installing chromium ..."; { apt-get install -qq -y --no-install-recommends chromium || \
+	  { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }; } >/dev/null 2>&1; }; } || \
+	  echo "there is no chromium: the tests that need a browser are skipped"
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

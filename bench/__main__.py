@@ -1,4 +1,4 @@
-"""Measures: `python -m bench kernel|worker|flow|api --store postgres|sqlite [--json] [--quick] [--only …]`."""
+"""Measures: `python -m bench kernel|worker|flow|api|logs --store postgres|sqlite [--json] [--quick] [--only …]`."""
 
 import argparse
 import asyncio
@@ -16,11 +16,12 @@ from bench.api.suite import API
 from bench.flow import FLOW
 from bench.grounds.ground import STORES
 from bench.kernel.suite import KERNEL
+from bench.logs.suite import LOGS
 from bench.suite import Suite
 from bench.worker.suite import WORKER
 
 SUITES: Final[Mapping[str, Suite[Any]]] = MappingProxyType(
-    {"kernel": KERNEL, "worker": WORKER, "flow": FLOW, "api": API}
+    {"kernel": KERNEL, "worker": WORKER, "flow": FLOW, "api": API, "logs": LOGS}
 )
 
 

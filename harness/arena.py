@@ -14,11 +14,13 @@ from harness.checker import History, Violation, check
 from harness.checker.records import Witness
 from harness.client import Client
 from harness.cluster import GRACE, LEASE, Cluster, WorkerProcess, worker_command
+from harness.http_client import HttpClient
 from harness.journal import Journal, recorded
 from harness.kinds import spec_of
 from harness.postgres import DURABLE, PostgresServer
 from harness.processes import Process, Role, numbered
 from harness.reading import Offset, active, read_all
+from harness.servers import Servers
 from harness.witness import EVENTS, boottime
 from tidewheel.errors import Unavailable
 from tidewheel.model.job import Job
@@ -47,7 +49,9 @@ def tide_worker(database: str) -> list[str]:
 class Arena:
     """One run. `async with Arena(...)` opens it; `finish` ends it and returns its history."""
 
-    def __init__(self, store: StoreName, *, workers: int = 2, command: Commander = tide_worker) -> None:
+    def __init__(
+        self, store: StoreName, *, workers: int = 2, command: Commander = tide_worker, servers: int = 0
+    ) -> None:
         self.server = PostgresServer(DURABLE) if store == "postgres" else None
         self.size = workers
         self.folder = Path(tempfile.mkdtemp(prefix="tide-chaos-"))
@@ -60,7 +64,10 @@ class Arena:
         self.journal = Journal(self.folder)
         self.cluster: Cluster
         self.store: Store
-        self.client: Client
+        self.client: Client | HttpClient
+        """With servers it goes to them, else to the store."""
+        self.servers: Servers | None = None
+        self._wanted_servers = servers
 
     async def __aenter__(self) -> Self:
         try:
@@ -74,6 +81,8 @@ class Arena:
         if failure is not None and hasattr(self, "cluster"):
             print(self.cluster.logs(), f"kept: {self.folder}", sep="\n")
         try:
+            if hasattr(self, "client") and isinstance(self.client, HttpClient):
+                await self.client.close()
             if hasattr(self, "store"):
                 await self.store.close()
         finally:
@@ -97,6 +106,9 @@ class Arena:
                 foreign=self._server_pids,
             )
         )
+        if self._wanted_servers:
+            self.servers = Servers(self.cluster, url, self._wanted_servers)
+            self.client = HttpClient(self.servers.urls, self.journal)
         self.restore()
 
     def _server_pids(self) -> list[int]:
@@ -146,7 +158,9 @@ class Arena:
     # Parts
 
     def restore(self) -> None:
-        """Start workers until there are as many as there should be."""
+        """Start workers and servers until there are as many as there should be."""
+        if self.servers is not None:
+            self.servers.restore()
         while len(self.cluster.running) < self.size:
             self.cluster.start()
 

@@ -41,6 +41,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     rate: float = 20.0
     workers: int = 2
+    servers: int = 0
+    """With some, all goes over HTTP, and they are broken, too."""
     commands: bool = True
 
 
@@ -62,7 +64,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 async def run(plan: Plan, command: Commander = tide_worker) -> Report:
     """Load, break, heal, come to rest, and check."""
     rng = random.Random(plan.seed)
-    async with Arena(plan.store, workers=plan.workers, command=command) as arena:
+    async with Arena(plan.store, workers=plan.workers, command=command, servers=plan.servers) as arena:
         await arena.store.set_limit(LIMIT_KEY, LIMIT)
         arena.journal.add(Cap(key=LIMIT_KEY, most=LIMIT))
         over = asyncio.Event()
@@ -122,6 +124,7 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None, help="repeats the same load and faults")
     parser.add_argument("--rate", type=float, default=20.0, help="jobs a second")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--servers", type=int, default=0, help="go over HTTP, and break so many servers, too")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--report", type=Path, help="where to write the report as JSON")
     parser.add_argument("--again", type=Path, help="judge the records of an earlier run")
@@ -132,7 +135,12 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parse(words)
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     plan = Plan(
-        store=options.store, seconds=60 * options.minutes, seed=seed, rate=options.rate, workers=options.workers
+        store=options.store,
+        seconds=60 * options.minutes,
+        seed=seed,
+        rate=options.rate,
+        workers=options.workers,
+        servers=options.servers,
     )
     if options.again is not None:
         report = judge(plan, History(recorded(options.again), grace=SILENCE, clock_error=0.01))

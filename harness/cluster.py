@@ -114,6 +114,7 @@ class Cluster:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._observe, name="cluster-watch", daemon=True)
         self.workers: list[WorkerProcess] = []
+        self._others: list[WorkerProcess] = []
 
     def __enter__(self) -> Self:
         self._before = {process.name for process in descendants(os.getpid())}
@@ -134,11 +135,21 @@ class Cluster:
 
     def start(self) -> WorkerProcess:
         """Start one more worker."""
-        name = f"worker-{len(self.workers)}"
+        worker = self._launch(f"worker-{len(self.workers)}", self._command)
+        self.workers.append(worker)
+        return worker
+
+    def launch(self, name: str, command: Sequence[str]) -> WorkerProcess:
+        """Start something else that is watched and ended with the workers."""
+        other = self._launch(name, command)
+        self._others.append(other)
+        return other
+
+    def _launch(self, name: str, command: Sequence[str]) -> WorkerProcess:
         log = self._folder / f"{name}.log"
         with log.open("ab") as out:
             popen = subprocess.Popen(
-                self._command,
+                list(command),
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
@@ -146,9 +157,7 @@ class Cluster:
                 stderr=out,
                 start_new_session=True,
             )
-        worker = WorkerProcess(name, popen, log)
-        self.workers.append(worker)
-        return worker
+        return WorkerProcess(name, popen, log)
 
     @property
     def running(self) -> list[WorkerProcess]:
@@ -173,9 +182,12 @@ class Cluster:
     # The end
 
     def stop(self, patience: float = PATIENCE) -> bool:
-        """Ask all workers to end, and tell whether they did."""
-        self.signal((worker.supervisor for worker in self.running), signal.SIGTERM)
-        return wait_until(lambda: not self.running, patience)
+        """Ask all workers, and whatever else was started, to end, and tell whether they did."""
+        self.signal((one.supervisor for one in self._all_running()), signal.SIGTERM)
+        return wait_until(lambda: not self._all_running(), patience)
+
+    def _all_running(self) -> list[WorkerProcess]:
+        return [one for one in (*self.workers, *self._others) if one.running]
 
     def left(self) -> list[Process]:
         """Return what is alive of all that ever descended from our workers, wherever it has gone."""
@@ -198,7 +210,10 @@ class Cluster:
 
     def logs(self, last: int = 4000) -> str:
         """Return the ends of the workers' logs, for whoever must find out what went wrong."""
-        parts = [f"--- {worker.name}\n{worker.log.read_text(errors='replace')[-last:]}" for worker in self.workers]
+        parts = [
+            f"--- {worker.name}\n{worker.log.read_text(errors='replace')[-last:]}"
+            for worker in (*self.workers, *self._others)
+        ]
         return "\n".join(parts)
 
     # The thread
@@ -231,9 +246,9 @@ class Cluster:
 
     def _reap(self, pid: int) -> None:
         """Take away a dead child of ours: a worker, or an orphan that came to us."""
-        for worker in self.workers:
-            if worker.pid == pid:
-                worker._popen.poll()
+        for one in (*self.workers, *self._others):
+            if one.pid == pid:
+                one._popen.poll()
                 return
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)

@@ -84,6 +84,15 @@ async def _gone(worker: WorkerProcess) -> None:
         await asyncio.sleep(0.1)
 
 
+async def kill_server(arena: Arena, rng: random.Random) -> None:
+    """Kill a server with all that is below it, and start another on its port."""
+    if arena.servers is not None and (running := arena.servers.running):
+        with arena.journal.fault("kill server"):
+            arena.cluster.kill(rng.choice(running).tree(), "server")
+            await asyncio.sleep(rng.uniform(0.0, 1.0))
+        arena.restore()
+
+
 async def kill_postgres(arena: Arena, rng: random.Random) -> None:
     """Let the database die as if its machine lost power, and come back."""
     if (server := arena.server) is not None:
@@ -122,6 +131,7 @@ COMMON: Final[Sequence[tuple[Fault, int]]] = (
     (drain, 2),
 )
 OF_POSTGRES: Final[Sequence[tuple[Fault, int]]] = ((kill_postgres, 3), (hang_postgres, 1))
+OF_SERVERS: Final[Sequence[tuple[Fault, int]]] = ((kill_server, 6),)
 """Faults with how often each is picked."""
 
 
@@ -130,6 +140,7 @@ class Nemesis:
 
     def __init__(self, arena: Arena, rng: random.Random) -> None:
         faults = [*COMMON, *(OF_POSTGRES if arena.server is not None else ())]
+        faults += OF_SERVERS if arena.servers is not None else ()
         self._arena = arena
         self._rng = rng
         self._faults = [fault for fault, _ in faults]

@@ -15,6 +15,7 @@ from harness.witness import pid_space
 Role = Literal["supervisor", "runner", "host", "keeper", "launcher", "task"]
 
 _PROC: Final = Path("/proc")
+_LINE: Final = 4096
 _SET_CHILD_SUBREAPER: Final = 36
 _PART: Final = re.compile(r"tidewheel\.(?:cli\.children|worker)\.(runner|host|keeper|launcher)\b")
 
@@ -48,12 +49,18 @@ def adopt_orphans(*, on: bool) -> None:
 def look_at(pid: int) -> Process | None:
     """Return a process as it is now; None if there is none."""
     try:
-        text = (_PROC / str(pid) / "stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
+        file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY)  # whoever looks at all processes does this very often
+    except FileNotFoundError:
         return None
+    try:
+        text = os.read(file, _LINE)
+    except ProcessLookupError:
+        return None
+    finally:
+        os.close(file)
     # The name of the program is in parentheses, and may itself contain some.
-    fields = text.rpartition(")")[2].split()
-    return Process(pid=pid, start=int(fields[19]), parent=int(fields[1]), state=fields[0])
+    fields = text.rpartition(b")")[2].split()
+    return Process(pid=pid, start=int(fields[19]), parent=int(fields[1]), state=fields[0].decode())
 
 
 def all_processes() -> list[Process]:

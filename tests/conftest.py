@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("tests.postgres",)
+pytest_plugins = ("tests.postgres", "tests.s3")
 pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps")
 
 # How fast examples are made depends on what else the machine does, and says nothing about the program.

@@ -5,16 +5,21 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 from urllib.parse import SplitResult, urlsplit
 
-from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
+from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
-from tidewheel.worker.link import Setup
+from tidewheel.store.copying import CopySource, CopyTarget
 
-DEFAULT_URL = "sqlite:///tidewheel.db"
+if TYPE_CHECKING:
+    from tidewheel.blobs import Blobs
+    from tidewheel.store.replica import ReplicaStore
+    from tidewheel.worker.link import Setup
+
+DEFAULT_URL: str = SETTINGS["database"].default
 
 
 class Database(NamedTuple):
@@ -49,6 +54,35 @@ def is_server(url: str) -> bool:
     return _split(url).scheme in ("http", "https")
 
 
+def copy_source(url: str, clock: Clock) -> CopySource:
+    """Open the store that a copy comes from: a SQLite file."""
+    from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
+
+    return sqlite.SqliteSource(sqlite_path(url), clock)
+
+
+async def copy_target(url: str) -> CopyTarget:
+    """Open the database that a copy goes to: on PostgreSQL."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("to", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("to", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return await postgres.open_target(url)
+
+
+def replica_of(url: str) -> "Callable[[], Awaitable[ReplicaStore]]":
+    """Return what opens a replica of a PostgreSQL database, to look at."""
+    if _split(url).scheme not in ("postgresql", "postgres"):
+        raise Invalid("replica", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
+    try:
+        from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        raise Invalid("replica", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
+    return partial(postgres.open_replica, url)
+
+
 def blobs_url(database: str, chosen: str | None = None) -> str:
     """Return where large things live: where someone chose, or in a folder beside the SQLite file or right here."""
     if chosen is not None:
@@ -66,8 +100,10 @@ def files_of(database: str) -> tuple[str, ...]:
     return tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
 
 
-async def open_all(setup: Setup) -> tuple[Store, Blobs]:
+async def open_all(setup: "Setup") -> tuple[Store, "Blobs"]:
     """Open the store and the blobs that a child of a worker was told of."""
+    from tidewheel.blobs import open_blobs  # noqa: PLC0415 - whoever only asks the store does without
+
     return await open_store(setup.database), open_blobs(setup.blobs)
 
 

@@ -83,9 +83,11 @@ def make_certificate(folder: Path) -> Certificate:
 
 
 @asynccontextmanager
-async def serving(database: str, folder: Path, certificate: Certificate | None = None) -> AsyncIterator[Api]:
+async def serving(
+    database: str, folder: Path, certificate: Certificate | None = None, blobs_url: str | None = None
+) -> AsyncIterator[Api]:
     """Serve a database on a port of its own."""
-    store, blobs = await open_store(database), open_blobs((folder / "blobs").as_uri())
+    store, blobs = await open_store(database), open_blobs(blobs_url or (folder / "blobs").as_uri())
     service = Service(store, blobs, CLOCK)
     reserved = Reservation(Address(port=0))
     door = Door(store, CLOCK, keyless=Keyless.UNTIL_A_KEY)

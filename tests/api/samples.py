@@ -6,19 +6,28 @@ nothing, and with things of another tenant.
 
 import itertools
 import secrets
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from tests.api.conftest import CLOCK, Api
-from tests.builders import a_claim, a_job, a_worker, outcome_of
+from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
+from tidewheel.blobs.names import output_location
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
+from tidewheel.model.artifact import ArtifactSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
+from tidewheel.server.grants import Download, Upload, seal
 
 ROOT: Final = Actor(role=Role.ADMIN, name="root")
 
@@ -32,8 +41,19 @@ class Sample:
     thing: str = ""
     """Which thing it is about: a method of `Grounds`."""
     body: Any = None
+    """What is sent as JSON; `#` in a text becomes a number that is new each time."""
+    headers: Mapping[str, str] = field(default_factory=dict)
     foreign: int = 404
     """What is answered if the thing is another tenant's."""
+    endless: bool = False
+    """Whether the answer never ends."""
+
+
+_SOME_TIME: Final = "since=2030-01-01T00:00:00Z&until=2030-01-01T01:00:00Z"
+_LAST_HOUR: Final = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:03:00Z"}
+_SCHEDULE: Final = {"name": "nightly-#", "kind": "report", "cron": "0 2 * * *"}
+_CONTENT: Final = "the bytes of a tool"
+_ANY: Final = {"if-match": "*"}
 
 
 SAMPLES: Final = {
@@ -52,6 +72,37 @@ SAMPLES: Final = {
     "erase_job": Sample("/v1/jobs/{}/erase", "dead"),
     "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": {"kind": "none"}}),
     "retry_jobs": Sample("/v1/jobs/retry", body={"where": {"kind": "none"}}),
+    "search_logs": Sample("/v1/logs"),
+    "follow_logs": Sample("/v1/logs/tail", endless=True),
+    "list_outputs": Sample("/v1/jobs/{}/outputs", "ended"),
+    "fetch_output": Sample("/v1/jobs/{}/outputs/1/a.txt", "ended"),
+    "offer_artifact": Sample("/v1/artifacts", body={"digest": "a" * 64, "size": 5, "name": "tool"}),
+    "list_artifacts": Sample("/v1/artifacts"),
+    "get_artifact": Sample("/v1/artifacts/{}", "artifact"),
+    "fetch_artifact": Sample("/v1/artifacts/{}/content", "artifact"),
+    "upload_artifact": Sample("/v1/uploads/{}", "upload", _CONTENT, {"content-type": "application/octet-stream"}),
+    "complete_upload": Sample("/v1/uploads/{}/complete", "upload"),
+    "download": Sample("/v1/downloads/{}", "download"),
+    "metrics": Sample("/metrics"),
+    "explain_job": Sample("/v1/jobs/{}/why", "waiting"),
+    "get_checkpoint": Sample("/v1/jobs/{}/checkpoint", "ended"),
+    "create_schedule": Sample("/v1/schedules", body=_SCHEDULE),
+    "list_schedules": Sample("/v1/schedules"),
+    "get_schedule": Sample("/v1/schedules/{}", "schedule"),
+    "replace_schedule": Sample("/v1/schedules/{}", "schedule", _SCHEDULE, _ANY),
+    "change_schedule": Sample("/v1/schedules/{}", "schedule", {"description": "changed"}, _ANY),
+    "delete_schedule": Sample("/v1/schedules/{}", "schedule"),
+    "pause_schedule": Sample("/v1/schedules/{}/pause", "schedule"),
+    "resume_schedule": Sample("/v1/schedules/{}/resume", "schedule"),
+    "trigger_schedule": Sample("/v1/schedules/{}/trigger", "schedule"),
+    "preview_schedule": Sample("/v1/schedules/{}/preview", "schedule"),
+    "list_fire_times": Sample("/v1/schedules/{}/between?" + _SOME_TIME, "schedule"),
+    "backfill_schedule": Sample("/v1/schedules/{}/backfill", "schedule", _LAST_HOUR),
+    "list_occurrences": Sample("/v1/schedules/{}/occurrences", "schedule"),
+    "list_dead_groups": Sample("/v1/dead-letters/groups"),
+    "list_dead_letters": Sample("/v1/dead-letters"),
+    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {"kind": "none"}}),
+    "retry_dead_letter": Sample("/v1/dead-letters/{}/retry", "dead", {"args": {"to": "ann"}}),
     "list_gates": Sample("/v1/gates"),
     "close_gate": Sample("/v1/gates", body={"mode": "hold", "kind": "none"}),
     "open_gate": Sample("/v1/gates/{}", "gate"),
@@ -60,21 +111,20 @@ SAMPLES: Final = {
     "remove_limit": Sample("/v1/limits/{}", "limit"),
     "list_queues": Sample("/v1/queues"),
     "list_workers": Sample("/v1/workers"),
-    "register_worker": Sample("/v1/workers", body={"name": "hand"}),
-    "get_worker": Sample("/v1/workers/{}", "hand"),
-    "claim_jobs": Sample("/v1/workers/{}/claim", "hand", {"queues": ["none"]}),
-    "list_runs": Sample("/v1/workers/{}/runs", "hand"),
-    "beat_worker": Sample("/v1/workers/{}/heartbeat", "hand"),
-    "list_stopping": Sample("/v1/workers/{}/stopping", "hand"),
-    "settle_runs": Sample("/v1/workers/{}/settle", "hand", {"ends": []}),
-    "note_runs": Sample("/v1/workers/{}/notes", "hand", {"notes": []}),
-    "find_unfit": Sample("/v1/workers/{}/unfit", "hand", {"total": {}}),
-    "deregister_worker": Sample("/v1/workers/{}/deregister", "hand"),
-    "get_checkpoint": Sample("/v1/jobs/{}/checkpoint", "ended"),
+    "register_worker": Sample("/v1/workers", body={"name": "host/1"}),
+    "get_worker": Sample("/v1/workers/{}", "worker"),
+    "claim_jobs": Sample("/v1/workers/{}/claim", "worker", {"limit": 1}),
+    "list_runs": Sample("/v1/workers/{}/runs", "worker"),
+    "beat_worker": Sample("/v1/workers/{}/heartbeat", "worker"),
+    "list_stopping": Sample("/v1/workers/{}/stopping", "worker"),
+    "settle_runs": Sample("/v1/workers/{}/settle", "worker", {"ends": []}),
+    "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),
+    "find_unfit": Sample("/v1/workers/{}/unfit", "worker", {"total": {"cpu": 1000}}),
+    "deregister_worker": Sample("/v1/workers/{}/deregister", "worker"),
     "log_runs": Sample("/v1/logs", body={"lines": []}),
     "declare_app": Sample("/v1/declarations", body={}),
     "get_me": Sample("/v1/me"),
-    "follow_hints": Sample("/v1/hints?seconds=1"),
+    "follow_hints": Sample("/v1/hints", endless=True),
     "create_key": Sample("/v1/keys", body={"name": "grafana", "role": "viewer"}),
     "list_keys": Sample("/v1/keys"),
     "revoke_key": Sample("/v1/keys/{}", "key"),
@@ -94,13 +144,13 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
         "beat_worker",
         "settle_runs",
         "note_runs",
+        "log_runs",
         "find_unfit",
         "deregister_worker",
-        "log_runs",
         "declare_app",
     }
 )
-"""Endpoints that change something and write nothing down."""
+"""Endpoints that change something and write nothing down: what workers do is the history of the jobs."""
 
 
 @dataclass
@@ -131,11 +181,40 @@ class Grounds:
     async def ended(self, tenant: str) -> UUID:
         """A job that succeeded; always the same."""
         if tenant not in self._ended:
-            self._ended[tenant] = await self._run(tenant, Cause.RETURNED, result=f'"{mark_of(tenant)}"')
+            job_id = await self._run(tenant, Cause.RETURNED, result=f'"{mark_of(tenant)}"')
+            with tempfile.NamedTemporaryFile() as file:
+                await self.api.blobs.store_output(job_id, 1, "a.txt", Path(file.name))
+            self._ended[tenant] = job_id
         return self._ended[tenant]
 
-    async def hand(self, tenant: str) -> UUID:
-        """A worker of the tenant."""
+    async def artifact(self, tenant: str) -> str:
+        """The digest of an artifact."""
+        digest = sha256(mark_of(tenant).encode()).hexdigest()
+        spec = ArtifactSpec(tenant=tenant, digest=digest, size=1, name=mark_of(tenant), created_by=mark_of(tenant))
+        return (await self.api.store.add_artifact(spec)).digest
+
+    async def upload(self, tenant: str) -> str:
+        """What allows to bring an artifact."""
+        content = msgspec.json.encode(_CONTENT)
+        until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
+        digest = sha256(content).hexdigest()
+        grant = Upload(tenant=tenant, digest=digest, size=len(content), name="tool", by="ann", until=until)
+        return seal(grant, await self.api.service.signing_key())
+
+    async def download(self, tenant: str) -> str:
+        """What allows to fetch a file."""
+        until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
+        location = output_location(await self.ended(tenant), 1, "a.txt")
+        return seal(Download(location=location, name="a.txt", until=until), await self.api.service.signing_key())
+
+    async def schedule(self, tenant: str) -> UUID:
+        """A schedule."""
+        mark = f"{mark_of(tenant)}-{next(self._numbers)}"
+        spec = a_schedule(mark, tenant=tenant, description=mark, args={"to": mark})
+        return (await self.api.store.create_schedule(spec)).id
+
+    async def worker(self, tenant: str) -> UUID:
+        """A worker that came with a key of the tenant."""
         return (await self.api.store.register(a_worker(mark_of(tenant), tenant=tenant))).id
 
     async def gate(self, tenant: str) -> UUID:
@@ -166,6 +245,12 @@ class Grounds:
     async def path_of(self, sample: Sample, tenant: str) -> str:
         """Return the path of a sample, about a thing of a tenant."""
         return sample.path.format(await getattr(self, sample.thing)(tenant)) if sample.thing else sample.path
+
+    def body_of(self, sample: Sample) -> bytes | None:
+        """Return what a sample sends."""
+        if sample.body is None:
+            return None
+        return msgspec.json.encode(sample.body).replace(b"#", b"%d" % next(self._numbers))
 
     async def _run(self, tenant: str, cause: Cause, **fields: Any) -> UUID:
         job_id = await self.waiting(tenant)

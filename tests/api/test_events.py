@@ -78,10 +78,10 @@ async def test_a_stream_ends_when_the_client_leaves(lone_api: Api) -> None:
     job_id = await lone_api.submit()
     async with lone_api.client.stream("GET", f"/v1/jobs/{job_id}/events") as answer:
         assert (await anext(events(answer))).data["state"] == "queued"
-        assert lone_api.app.under_way == 1
+        assert lone_api.service.under_way == 1
 
     async with asyncio.timeout(10):
-        while lone_api.app.under_way:  # noqa: ASYNC110 - there is no event for it
+        while lone_api.service.under_way:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0)  # noqa: TID251 - lets the server notice
 
 

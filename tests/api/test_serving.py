@@ -66,7 +66,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_leaves_nothing(lon
 
     await lone_api.submit()
     async with asyncio.timeout(10):
-        while lone_api.app.under_way:  # noqa: ASYNC110 - there is no event for it
+        while lone_api.service.under_way:  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0)  # noqa: TID251 - lets the server notice
 
 

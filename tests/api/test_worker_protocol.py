@@ -169,7 +169,7 @@ async def test_a_client_that_went_away_while_it_waited_gets_no_job(lone_api: Api
     gone.cancel()
     await asyncio.wait([gone])
     async with asyncio.timeout(30):
-        while lone_api.app.under_way:
+        while lone_api.service.under_way:
             await CLOCK.sleep(0.01)
 
     job_id = await lone_api.submit()

@@ -20,6 +20,7 @@ FIGURES = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_tells_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["flow", "--store", store, "--json", "--tiny", "--only", "gate,share,herd"]) == 0

@@ -39,6 +39,7 @@ CONTEXT = {"store", "sizes", "date", "commit", "cpu", "cores", "python", "data_o
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["worker", "--store", store, "--json", "--tiny"]) == 0

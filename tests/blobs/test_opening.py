@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.blobs.conftest import KEY, S3, SECRET
+from tests.s3 import KEY, S3, SECRET
 from tidewheel.blobs import open_blobs
 from tidewheel.blobs.s3 import shared_credentials
 from tidewheel.errors import Invalid, Unavailable

@@ -3,6 +3,7 @@
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -47,7 +48,7 @@ def test_postgresql_is_migrated_by_its_url(tmp_path: Path, postgres_database: st
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("foo", "database: must be sqlite:///path/to/file or postgresql://"),
+        ("foo", "database: must be sqlite:///path/to/file, postgresql://"),
         ("sqlite://", "database: must be"),
         ("mysql://root:secret@localhost/x", "database: must be"),
         ("postgresql://user:secret@127.0.0.1:1/x", "PostgreSQL cannot be reached"),
@@ -67,6 +68,11 @@ def test_a_database_that_cannot_be_used_is_told_in_one_line(tmp_path: Path, url:
     assert done.stderr.startswith("tide: ")
     assert len(done.stderr.splitlines()) == 1
     assert "secret" not in done.stderr
+
+
+def test_a_worker_loads_nothing_that_only_a_server_needs() -> None:
+    code = "import sys, tidewheel.cli.worker; print({'granian', 'starlette'} & {*sys.modules})"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "set()\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -32,6 +32,8 @@ class ModelJob:
     spec: JobSpec
     run_at: datetime
     start_by: datetime | None
+    stood_at: datetime | None = None
+    """Its place when it waited for a limit, after it was let go with another `run_at`."""
     state: State = State.QUEUED
     token: int = 0
     failures: int = 0
@@ -115,7 +117,7 @@ class Reference:
             return False
         job.state = move(job.state, Cause.REDRIVEN)
         job.failures = job.losses = 0
-        job.run_at, job.worker, job.cancelling = self.now, None, False
+        job.run_at, job.stood_at, job.worker, job.cancelling = self.now, None, None, False
         if job.start_by is not None and job.start_by <= self.now:
             job.start_by = None
         return True
@@ -151,7 +153,7 @@ class Reference:
             assert run.token > job.token
             assert (run.failures, run.losses, run.cancelling) == (job.failures, job.losses, False)
             if job.state is State.LIMITED:
-                job.state, job.run_at = move(job.state, Cause.ROOM), run.run_at
+                job.state, job.run_at, job.stood_at = move(job.state, Cause.ROOM), run.run_at, None
             job.state = move(job.state, Cause.CLAIMED)
             job.token, job.worker = run.token, request.worker_id
         for key, running in self.running().items():
@@ -216,7 +218,7 @@ class Reference:
         job.cancelling = job.held = False
         job.attempts += cause in LEAVE_AN_ATTEMPT or not job.active
         if job.active:
-            job.run_at = self.now + delay
+            job.run_at, job.stood_at = self.now + delay, None
         self._tell(job)
         return cause
 
@@ -259,6 +261,9 @@ class Reference:
     def expire(self) -> int:
         late = [job for job in self._waiting() if job.start_by is not None and job.start_by <= self.now]
         return self._end_all(late, Cause.EXPIRED)
+
+    def expire_old(self, max_age: timedelta) -> int:
+        return self._end_all([job for job in self._waiting() if job.run_at < self.now - max_age], Cause.EXPIRED)
 
     def drop_gated(self) -> int:
         dropped = [job for job in self._waiting() if self.flag(job) == GateMode.DROP]
@@ -304,7 +309,10 @@ class Reference:
             assert job.spec.limit_keys
             job.state = move(job.state, Cause.NO_ROOM if shown.state is State.LIMITED else Cause.ROOM)
         if job.spec.limit_keys and shown.state is State.QUEUED and job.run_at <= shown.run_at <= self.now:
+            job.stood_at = job.stood_at or job.run_at
             job.run_at = shown.run_at  # who was let go may queue up anew
+        if shown.state is State.LIMITED and job.stood_at is not None:
+            job.run_at, job.stood_at = job.stood_at, None  # but has its old place if it must wait again
         if shown.state is State.LIMITED:
             assert shown.waits_for in job.spec.limit_keys
             assert (job.spec.tenant, shown.waits_for) in self.limits, "it waits for a limit that is not there"

@@ -182,6 +182,8 @@ async def test_however_many_submit_at_once_the_cap_is_never_exceeded(backend: Ba
     stores = await stores_on(backend, 4)
     await stores[0].set_cap(cap(7, overflow))
     specs = [some_jobs(1 + i % 3, f"k{i % 5}", limit_keys=("l",) if i % 2 else ()) for i in range(40)]
+    for store in stores:  # so that nobody waits for the lanes, and all are under way at once
+        await store.make_lanes([spec for batch in specs for spec in batch])
     answers = await asyncio.gather(
         *(stores[i % 4].submit(batch) for i, batch in enumerate(specs)), return_exceptions=True
     )

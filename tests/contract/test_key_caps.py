@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import a_job, some_jobs
+from tests.builders import a_job, a_schedule, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, everything, finish, in_order, settle, start, state_of, stores_on, submit
 from tidewheel.errors import Invalid, NotFound, QueueFull
@@ -117,6 +117,21 @@ async def test_a_run_that_goes_back_is_let_in_and_counts(store: Store, worker: W
     assert len(await _waiting(store)) == 2
     with pytest.raises(QueueFull):
         await submit(store, limit_keys=("cap:k=a",))
+
+
+async def test_a_redriven_job_and_those_of_schedules_are_let_in_and_count(store: Store, worker: Worker) -> None:
+    await store.set_rule(rule(1))
+    run = await start(store, worker, limit_keys=("cap:k=a",))
+    await settle(store, worker, run, Cause.GAVE_UP)
+    schedule = await store.create_schedule(a_schedule(limit_keys=("cap:k=a",)))
+    await submit(store, limit_keys=("cap:k=a",))
+    assert await store.redrive([run.job_id]) == [run.job_id]
+    await store.trigger_schedule(schedule.id)
+    assert len(await _waiting(store)) == 3
+    with pytest.raises(QueueFull):
+        await submit(store, limit_keys=("cap:k=a",))
+    with pytest.raises(Invalid, match="one key that begins with cap:"):
+        await store.create_schedule(a_schedule(name="two", limit_keys=("cap:a", "cap:b")))
 
 
 async def test_what_waits_already_counts_when_a_cap_is_set_and_all_stores_hear_of_it(backend: Backend) -> None:

@@ -160,6 +160,27 @@ async def test_waiters_are_released_by_priority_and_then_by_age(backend: Backend
     assert order == ["high", "medium-1", "medium-2", "low"]
 
 
+async def test_a_waiter_that_was_let_go_in_vain_keeps_its_place(backend: Backend, store: Store, worker: Worker) -> None:
+    await store.set_limit("l", 1)
+    run = await start(store, worker, limit_keys=("l",))
+    waiters = []
+    for _ in range(3):
+        await backend.clock.advance(SECOND)
+        waiters.append(await submit(store, limit_keys=("l",)))
+    assert await claim(store, worker) == []
+    for _ in range(2):
+        await finish(store, worker, [run])
+        await backend.clock.advance(SECOND)
+        urgent = await submit(store, limit_keys=("l",), priority=Priority.HIGH)
+        (run,) = await claim(store, worker)
+        assert run.job_id == urgent, "it came before who was let go"
+        await backend.clock.advance(SECOND)
+    for waiter in waiters:
+        await finish(store, worker, [run])
+        (run,) = await claim(store, worker)
+        assert run.job_id == waiter
+
+
 async def test_keys_without_a_limit_ask_for_nothing(store: Store, worker: Worker) -> None:
     await store.submit(some_jobs(10, limit_keys=("free", "too")))
     assert len(await claim(store, worker)) == 10

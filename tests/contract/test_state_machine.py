@@ -40,6 +40,7 @@ EXAMPLES, STEPS = (1_000, 80) if LONG else (80, 40)
 
 EVENTS = (
     *("claimed", "lease lost", "reaped", "lost", "redriven", "expired", "dropped", "cancelling", "held", "followed"),
+    "too old",
     *("KeyReused", "AlreadyActive", "known key", Verdict.ACCEPTED, Verdict.REPEATED, Verdict.STALE),
 )
 STATES = tuple(State)
@@ -57,6 +58,7 @@ STEPS_OF_TIME = st.sampled_from([1, 1, 3, 11, 61]).map(lambda seconds: seconds *
 POLICIES = st.sampled_from(["skip", "skip", "run", "hold"])
 MILLISECOND = timedelta(milliseconds=1)
 HALF = timedelta(microseconds=500)  # deadlines never fall on an instant that the clock stops at
+MAX_AGE = 120 * SECOND + HALF
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -346,6 +348,9 @@ class StoreMachine(RuleBasedStateMachine):
         expired = self.do(self.stores[which].expire())
         assert expired == self.reference.expire()
         self.seen["expired"] += expired
+        old = self.do(self.stores[which].expire_old(MAX_AGE))
+        assert old == self.reference.expire_old(MAX_AGE)
+        self.seen["too old"] += old
 
     @rule(which=WHICH)
     def drop_gated(self, which: int) -> None:

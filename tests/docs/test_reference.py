@@ -8,6 +8,7 @@ import pytest
 
 from tidewheel.keeper import chores_of
 from tidewheel.model.states import Cause, State, diagram
+from tidewheel.settings import reference
 from tidewheel.testing import FakeClock
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +29,7 @@ def test_every_state_and_cause_is_explained() -> None:
 
 def test_every_chore_is_explained() -> None:
     words = set(re.findall(r"`([\w/-]+)`", (ROOT / "docs/explanation/keeper.md").read_text()))
-    chores = {chore.name for chore in chores_of(Mock(), FakeClock())}
+    chores = {chore.name for chore in chores_of(Mock(), FakeClock(), blobs=Mock())}
     assert {name for name in chores if name.partition("/")[2] in ("", "0")} <= words
 
 
@@ -45,3 +46,8 @@ def test_files_that_are_named_exist(page: Path) -> None:
         return
     for name in re.findall(r"`((?:src|tests|docs|bench|harness)/[\w./-]+)`", page.read_text()):
         assert (ROOT / name).exists(), f"{name} in {page.name}"
+
+
+def test_the_table_of_settings_is_that_of_the_program() -> None:
+    text = (ROOT / "docs/reference/settings.md").read_text()
+    assert text.endswith(reference() + "\n"), "paste the output of tidewheel.settings.reference()"

@@ -92,21 +92,22 @@ def test_nothing_is_left_after_destroy() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
 def test_the_server_does_not_outlive_its_parent() -> None:
     code = (
-        "from harness.postgres import FAST, PostgresServer\n"
+        "from harness.postgres import FAST, PostgresServer, _pristine\n"
         "server = PostgresServer(FAST)\n"
         "server.start()\n"
-        "print(server.pid, server.folder, flush=True)\n"
+        "print(server.pid, server.folder, _pristine().data.parent, flush=True)\n"
         "input()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
-        pid, folder = parent.stdout.readline().split()
+        pid, *folders = parent.stdout.readline().split()
         server = psutil.Process(int(pid))
         os.kill(parent.pid, signal.SIGKILL)
 
     wait_for(lambda: not alive(server))
-    shutil.rmtree(folder)
+    for folder in folders:
+        shutil.rmtree(folder)
 
     assert not alive(server)

@@ -153,6 +153,7 @@ async def test_a_flood_is_thrown_away_with_little_held(scene: Scene) -> None:
             await scene.shipper.flush(JOB, 3)
 
     assert run.full
+    assert run._tail is not None
     assert run._tail._held_bytes <= 128 * 1024
     texts = await scene.ended(run)
     assert texts[-LAST_LINES:] == ["y"] * LAST_LINES

@@ -248,6 +248,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "get_finished": _hot("", lambda s: [_one(s.ended), None, time_of(_one(s.ended))], 0),
     "holders": _hot("job_running", lambda _: ["default", "l", 10], BATCH + 2, flat=False),
     "ahead": _hot("job_due", lambda s: [[s.lane], [1], [s.mark + SECOND], [LAST], 1000], DUE, flat=False),
+    "is_retry": _hot("job_pkey", lambda s: [s.queued[0]], 1),
     "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),

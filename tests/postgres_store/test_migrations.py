@@ -214,4 +214,5 @@ async def test_the_hot_table_has_the_indexes_that_are_meant_and_no_others(
     assert {row["name"].removeprefix("tidewheel.") for row in rows} == {
         *("job_pkey", "job_due", "job_running", "job_cancelling"),
         *("job_limited", "job_blocked", "job_tenant", "job_start_by", "job_unique", "job_schedule"),
+        "job_capped",
     }

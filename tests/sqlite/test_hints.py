@@ -2,18 +2,17 @@
 
 import asyncio
 import errno
-import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.builders import HOUR, a_job
 from tests.sqlite.test_processes import SUBMIT, start
-from tidewheel.clock import SystemClock
 from tidewheel.store.bell import Bell
-from tidewheel.store.sqlite import SqliteStore, open_store, watching
-from tidewheel.store.sqlite.inotify import FileWatch
+from tidewheel.store.sqlite import open_store, watching, writer
+from tidewheel.store.sqlite.inotify import FileWatch, touch
 from tidewheel.store.sqlite.watching import Ticks, Watcher
 
 PATIENCE = 20.0
@@ -45,7 +44,7 @@ async def quiet(bell: Bell) -> None:
         pass
 
 
-def test_a_file_is_watched_before_it_exists_and_after_it_was_replaced_cut_off_or_removed(
+def test_a_file_is_watched_before_it_exists_and_after_it_was_replaced_or_removed(
     watch: FileWatch, tmp_path: Path
 ) -> None:
     log, other = tmp_path / "log", tmp_path / "other"
@@ -57,13 +56,11 @@ def test_a_file_is_watched_before_it_exists_and_after_it_was_replaced_cut_off_or
 
     steps: dict[str, Callable[[], object]] = {
         "created": lambda: log.write_bytes(b"a"),
-        "written": lambda: log.write_bytes(b"b"),
-        "cut off": lambda: os.truncate(log, 0),
-        "written after that": lambda: log.write_bytes(b"c"),
+        "touched": lambda: touch(log),
         "removed and made again": lambda: replace(lambda: log.write_bytes(b"d")),
-        "written as another file": lambda: log.write_bytes(b"e"),
+        "touched as another file": lambda: touch(log),
         "replaced": lambda: other.rename(log),
-        "written as the one that replaced it": lambda: log.write_bytes(b"g"),
+        "touched as the one that replaced it": lambda: touch(log),
     }
     for what, step in steps.items():
         step()
@@ -71,11 +68,20 @@ def test_a_file_is_watched_before_it_exists_and_after_it_was_replaced_cut_off_or
         assert not hears(watch), "once"
 
 
-def test_writes_to_other_files_wake_nobody(watch: FileWatch, tmp_path: Path) -> None:
+def test_writes_and_other_files_wake_nobody(watch: FileWatch, tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"a")
+    assert hears(watch)
     for _ in range(10):
+        (tmp_path / "log").write_bytes(b"b")
         (tmp_path / "log-book").write_bytes(b"a")
+        touch(tmp_path / "log-book")
         (tmp_path / "lo").write_bytes(b"a")
     assert not hears(watch)
+
+
+def test_a_file_that_is_not_there_cannot_be_touched_and_that_is_all(tmp_path: Path) -> None:
+    touch(tmp_path / "log")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wait_ends_when_it_is_stopped(watch: FileWatch) -> None:
@@ -110,49 +116,71 @@ def _no_watches_left(_: Path) -> FileWatch:
     raise OSError(errno.EMFILE, "no watches left")
 
 
-async def test_a_listener_looks_only_after_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is done while nothing happens: half a second passes without a look."""
-    looks: list[int] = []
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The versions that all watchers have seen, one for each look."""
+    seen: list[int] = []
     look = Watcher._data_version
 
     def counted(watcher: Watcher) -> int:
-        looks.append(version := look(watcher))
+        seen.append(version := look(watcher))
         return version
 
-    store = await open_store(path)
     monkeypatch.setattr(Watcher, "_data_version", counted)
+    return seen
+
+
+async def test_commits_that_concern_no_listener_wake_none(path: Path, looks: list[int]) -> None:
+    """Those of a keeper that finds nothing to do, above all; half a second passes without a look."""
+    store, other = await open_store(path), await open_store(path)
     async with store.listen() as bell:
-        await quiet(bell)
+        for each in (store, other):
+            await each.take_census()  # SQLite itself touches the log when a connection writes for the first time
+        while await bell.wait(0.1):
+            pass
         looks.clear()
-        assert not await bell.wait(0.5)
-        assert looks == []
-    await store.close()
-
-
-async def test_own_commits_ring_only_for_what_is_due(path: Path) -> None:
-    """The watcher sees them, too, and must not take them for those of another process."""
-    store = await open_store(path)
-    async with store.listen() as bell:
-        await quiet(bell)
         for _ in range(20):
             await store.take_census()
-            await _looked(store)
-        assert not await bell.wait(0)
+            await other.take_census()
+            await other.submit([a_job(delay=HOUR)])
+        assert not await bell.wait(0.5)
+        assert looks == []
+    await other.close()
     await store.close()
 
 
-async def _looked(store: SqliteStore) -> None:
-    """Return when the watcher has seen the last commit and the writer has answered it."""
-    watcher = store._listeners._watcher
-    assert watcher is not None
-    clock = SystemClock()
-    latest = watcher.connection.execute("PRAGMA data_version").get
-    end = clock.monotonic() + PATIENCE
-    while watcher._version != latest:
-        assert clock.monotonic() < end
-        await clock.sleep(0.001)
-    await store.gates()
-    await store.beat([])  # behind the look in the writer's queue
+async def test_a_hint_is_heard_by_all_and_passed_on_by_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touches: list[Path] = []
+
+    def counted(log: Path) -> None:
+        touches.append(log)
+        touch(log)
+
+    monkeypatch.setattr(writer, "touch", counted)
+    store, other = await open_store(path), await open_store(path)
+    async with store.listen() as bell, other.listen() as second:
+        await quiet(bell)
+        await quiet(second)
+        await other.submit([a_job()])
+        assert await rings(bell)
+        assert await rings(second)
+        assert not await bell.wait(0.5), "it rings once"
+        assert len(touches) == 1, "who heard it does not tell it again"
+    await other.close()
+    await store.close()
+
+
+async def test_a_file_behind_a_link_is_heard_of(path: Path, tmp_path: Path) -> None:
+    store = await open_store(path)
+    (tmp_path / "links").mkdir()
+    (link := tmp_path / "links" / "tide.db").symlink_to(path)
+    linked = await open_store(link)
+    async with linked.listen() as bell:
+        await quiet(bell)
+        await store.submit([a_job()])
+        assert await rings(bell)
+    await linked.close()
+    await store.close()
 
 
 async def test_errors_of_the_watcher_show_as_an_ailing_bell_and_pass(
@@ -170,10 +198,10 @@ async def test_errors_of_the_watcher_show_as_an_ailing_bell_and_pass(
                 raise apsw.IOError("the disk failed")
 
             patch.setattr(Watcher, "_data_version", fail)
-            await store.take_census()
-            assert await rings(bell)
-            assert not healthy(bell)
-        await store.take_census()
+            await store.submit([a_job()])
+            while healthy(bell):
+                assert await rings(bell)
+        await store.submit([a_job()])
         while not healthy(bell):
             assert await rings(bell)
     await store.close()

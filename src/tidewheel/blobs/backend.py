@@ -1,7 +1,8 @@
 """What a place for objects must do; three kinds of places do it, and one suite of tests holds them to it."""
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, Protocol
+from datetime import timedelta
+from typing import Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 CHUNK: Final = 8 * 1024 * 1024
 """How many bytes of an object are in hand at a time."""
@@ -38,3 +39,16 @@ class Backend(Protocol):
 
     async def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
+
+
+@runtime_checkable
+class Signing(Backend, Protocol):
+    """A place that others may read from or write to for a while, by an address that we sign."""
+
+    async def sign(self, method: Literal["GET", "PUT"], key: str, lifetime: timedelta) -> str:
+        """Return a URL at which this method may be used on an object for that long."""
+        ...
+
+    async def copy(self, source: str, target: str) -> None:
+        """Copy an object whole, in place of an earlier one. What is not there raises NotFound."""
+        ...

@@ -10,9 +10,11 @@ from typing import BinaryIO
 from uuid import UUID
 
 from tidewheel.blobs import names
-from tidewheel.blobs.backend import CHUNK, Backend
+from tidewheel.blobs.backend import CHUNK, Backend, Signing
 from tidewheel.blobs.disk import open_plain, part_in, told_plainly
+from tidewheel.blobs.exchange import Exchange
 from tidewheel.blobs.names import Digest, Output
+from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
 
 
@@ -21,6 +23,11 @@ class Blobs:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """How others reach the objects without us, if this place can do that."""
+        return Exchange(self._backend) if isinstance(self._backend, Signing) else None
 
     # Artifacts
 
@@ -40,6 +47,16 @@ class Blobs:
         if not await self._has(digest, len(data)):
             await self._backend.put(names.artifact_key(digest), _slices(data), len(data))
         return digest
+
+    async def put_known(self, file: BinaryIO, digest: str, size: int) -> None:
+        """Keep a file whose digest is known, also if it is there already. Raises Invalid if that is not its digest."""
+        key = names.artifact_key(names.check_digest(digest))
+        file.seek(0)
+        await self._backend.put(key, _checked(_chunks(file, size), Digest(digest), Path("the upload")), size)
+
+    async def delete_artifact(self, digest: str) -> None:
+        """Remove an artifact, if it is there."""
+        await self._backend.delete(names.artifact_key(names.check_digest(digest)))
 
     async def has(self, digest: str) -> bool:
         """Tell whether there is an artifact."""
@@ -98,6 +115,17 @@ class Blobs:
         except NotFound:
             raise NotFound("blob", location) from None
         return parts.joined()
+
+    async def size(self, location: str) -> int:
+        """Return how many bytes are at a location. Raises NotFound."""
+        size = await self._backend.size(names.key_of(location))
+        if size is None:
+            raise NotFound("blob", location)
+        return size
+
+    def stream(self, location: str) -> Pull:
+        """Return the content at a location piece by piece; close it when no more is wanted."""
+        return Pull(self._backend, names.key_of(location))
 
     async def delete(self, location: str) -> None:
         """Remove what is at a location, if anything is."""

@@ -117,7 +117,7 @@ def open_plain(path: Path, inside: Path | None = None) -> BinaryIO:
     not be able to make us read what lies elsewhere.
     """
     try:
-        handle = os.open(path, _READ) if inside is None else _open_beneath(inside, path)
+        handle = os.open(path, _READ) if inside is None else open_beneath(inside, path)
     except (OSError, ValueError) as error:
         raise Invalid("path", f"{path}: {_why(error)}") from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -126,7 +126,8 @@ def open_plain(path: Path, inside: Path | None = None) -> BinaryIO:
     return os.fdopen(handle, "rb", buffering=0)
 
 
-def _open_beneath(folder: Path, path: Path) -> int:
+def open_beneath(folder: Path, path: Path) -> int:
+    """Return a handle of a file below a folder, without passing a symbolic link. Raises OSError and ValueError."""
     *folders, name = path.relative_to(folder).parts or ("",)
     if ".." in (*folders, name):
         raise ValueError("must not lead upwards")

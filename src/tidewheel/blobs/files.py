@@ -1,14 +1,16 @@
 """Objects as files in a folder, on the disk before a write returns."""
 
 import asyncio
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from tidewheel.blobs.backend import CHUNK, Found
-from tidewheel.blobs.disk import part_in, sweep, sync_folder, told_plainly
+from tidewheel.blobs.disk import open_beneath, part_in, sweep, sync_folder, told_plainly
 from tidewheel.errors import NotFound
 
 _ATTEMPTS: Final = 20
@@ -57,9 +59,18 @@ class FileBackend:
     def _open(self, key: str) -> BinaryIO:
         with told_plainly():
             try:
-                return (self._root / key).open("rb")
-            except (FileNotFoundError, NotADirectoryError):
+                handle = open_beneath(self._root, self._root / key)
+            except FileNotFoundError:
                 raise NotFound("blob", key) from None
+            except OSError as error:
+                # A link leads out of the folder, which nobody is meant to read by us.
+                if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                    raise NotFound("blob", key) from None
+                raise
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                os.close(handle)
+                raise NotFound("blob", key)
+            return os.fdopen(handle, "rb")
 
     async def size(self, key: str) -> int | None:
         return await asyncio.to_thread(self._size, key)
@@ -67,7 +78,8 @@ class FileBackend:
     def _size(self, key: str) -> int | None:
         with told_plainly():
             try:
-                return (self._root / key).stat().st_size
+                found = (self._root / key).lstat()
+                return found.st_size if stat.S_ISREG(found.st_mode) else None
             except (FileNotFoundError, NotADirectoryError):
                 return None
 

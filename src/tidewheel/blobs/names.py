@@ -18,6 +18,7 @@ MAX_STEP_BYTES: Final = 200
 
 _is_digest = re.compile("[0-9a-f]{64}").fullmatch
 _ARTIFACT = re.compile("sha256/[0-9a-f]{2}/[0-9a-f]{62}").fullmatch
+_is_upload = re.compile("[0-9]{12}-[0-9a-f]{32}").fullmatch
 _OUTPUTS = re.compile(
     r"outputs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/(0|[1-9][0-9]{0,18})/(?:result\.json|files/(.+))", re.DOTALL
 ).fullmatch
@@ -64,6 +65,24 @@ def artifact_key(digest: Digest) -> str:
     return f"sha256/{digest[:2]}/{digest[2:]}"
 
 
+def upload_key(name: str) -> str:
+    """Return the key under which something arrives whose content is not known yet; see `upload_name`."""
+    if not _is_upload(name):
+        raise Invalid("upload", "is none of ours")
+    return f"uploads/{name}"
+
+
+def upload_name(until: int, unique: str) -> str:
+    """Return the name of an upload that is over at that second since 1970; it sorts by that time."""
+    return f"{until:012d}-{unique}"
+
+
+def upload_is_over(key: str, now: float) -> bool:
+    """Tell whether the time of an upload has passed."""
+    name = key.rpartition("/")[2]
+    return not _is_upload(name) or int(name[:12]) < now
+
+
 def result_key(job_id: UUID, token: int) -> str:
     """Return the key of a run's result."""
     return f"outputs/{job_id}/{token}/result.json"
@@ -72,6 +91,16 @@ def result_key(job_id: UUID, token: int) -> str:
 def output_key(job_id: UUID, token: int, name: str) -> str:
     """Return the key of a file that a run left behind."""
     return f"outputs/{job_id}/{token}/files/{check_output_name(name)}"
+
+
+def artifact_location(digest: str) -> str:
+    """Return the location of an artifact."""
+    return location_of(artifact_key(check_digest(digest)))
+
+
+def output_location(job_id: UUID, token: int, name: str) -> str:
+    """Return the location of a file that a run left behind."""
+    return location_of(output_key(job_id, token, name))
 
 
 def location_of(key: str) -> str:

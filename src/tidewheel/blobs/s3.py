@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
@@ -111,6 +111,14 @@ class S3Backend:
             except FileNotFoundError as error:
                 if "NoSuchBucket" in str(error):
                     raise
+
+    async def sign(self, method: Literal["GET", "PUT"], key: str, lifetime: timedelta) -> str:
+        with _told_plainly(self._bucket):
+            return await obstore.sign_async(self._store, method, key, lifetime)
+
+    async def copy(self, source: str, target: str) -> None:
+        with _told_plainly(self._bucket, source):
+            await obstore.copy_async(self._store, source, target)
 
 
 class _Source:

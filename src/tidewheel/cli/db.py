@@ -1,12 +1,20 @@
 """`tide db`: the schema of the database, and moving to another one."""
 
 import asyncio
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
 
 import typer
 
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import Database
-from tidewheel.wiring import DEFAULT_URL, database_of, without_secrets
+from tidewheel.cli.progress import progress
+from tidewheel.clock import SystemClock
+from tidewheel.store.copying import copy as copy_all
+from tidewheel.wiring import DEFAULT_URL, copy_source, copy_target, database_of, without_secrets
+
+INTERRUPTED: Final = 130
+"""The exit code of what was stopped by Ctrl-C."""
 
 app = group("Look after the database: its schema, and moving to another one.")
 
@@ -31,6 +39,42 @@ def check(database: Database = DEFAULT_URL) -> None:
 def sql(database: Database = DEFAULT_URL) -> None:
     """Print the SQL that `upgrade` would run now, for those who apply it by hand."""
     typer.echo(asyncio.run(_sql(database)) or "-- nothing to do")
+
+
+@app.command()
+def copy(
+    *,
+    to: Annotated[str, typer.Option("--to", help="An empty database on PostgreSQL: postgresql://user@host/name.")],
+    database: Database = DEFAULT_URL,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Remove what an unfinished copy has brought there, and begin anew.")
+    ] = False,
+) -> None:
+    """Copy all that a SQLite file has into an empty database on PostgreSQL.
+
+    Stop all that uses the file first. If it is interrupted, run it again and it goes on. Nobody can open the new
+    database before all is there and the numbers of rows were compared. The file stays as it is.
+    """
+    try:
+        with progress("rows") as tell:
+            counts = asyncio.run(_copy(database, to, tell, restart=restart))
+    except KeyboardInterrupt:
+        typer.echo("tide: stopped in the middle; the same command goes on with it", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    typer.echo(f"copied {sum(counts.values())} rows in {len(counts)} tables; the numbers agree")
+    typer.echo("from now on name the new one, by --database or TIDE_DATABASE")
+
+
+async def _copy(url: str, to: str, tell: Callable[[str, int, int], None], *, restart: bool) -> Mapping[str, int]:
+    target = await copy_target(to)
+    try:
+        source = copy_source(url, SystemClock())
+        try:
+            return await copy_all(source, target, tell, restart=restart)
+        finally:
+            source.close()
+    finally:
+        await target.close()
 
 
 async def _upgrade(url: str) -> list[str]:

@@ -2,16 +2,15 @@
 
 from typing import Annotated, Any, Final
 
-import msgspec
 import typer
 
+from tidewheel.cli.asking import parse_arguments
 from tidewheel.cli.job import COLUMNS as JOBS
 from tidewheel.cli.job import Limit
 from tidewheel.cli.lazy import group
 from tidewheel.cli.picking import JobId, Kind, Queue, job_id
 from tidewheel.cli.showing import Columns, Yes, confirm, show_list
 from tidewheel.cli.verb import Session, verb
-from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
 from tidewheel.model.dead_letter import DeadGroup
 from tidewheel.sdk.dead_letters import DeadOptions
@@ -93,11 +92,3 @@ def retry(
 def _where(**given: str | None) -> DeadOptions:
     chosen: Any = {name: value for name, value in given.items() if value is not None}
     return chosen  # type: ignore[no-any-return] # of just these names
-
-
-def parse_arguments(text: str) -> dict[str, Any]:
-    """Return arguments that were given as JSON."""
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise Invalid("args", f'must be a JSON object such as {{"order": 7}}: {error}') from None

@@ -24,7 +24,7 @@ from tidewheel.cli.picking import (
     unfinished,
     unsuccessful,
 )
-from tidewheel.cli.showing import Columns, Format, Yes, confirm, show_list, show_one, show_value
+from tidewheel.cli.showing import Columns, Format, Yes, confirm, plain, show_list, show_one, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
@@ -134,7 +134,7 @@ def show(session: Session, job: JobId) -> None:
             typer.echo("")
             show_list(attempts, ATTEMPTS, session.output)
         return
-    show_value({**msgspec.to_builtins(info), "attempts": msgspec.to_builtins(attempts)}, session.output)
+    show_value({**plain(info), "attempts": plain(attempts)}, session.output)
 
 
 @verb(app)

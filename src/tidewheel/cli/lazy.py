@@ -37,6 +37,11 @@ class LazyCommand(TyperCommand):
         return self.load().make_context(*words, **more)
 
 
+def loaded(command: Any) -> Any:
+    """Return a command with all of its options."""
+    return command.load() if isinstance(command, LazyCommand) else command
+
+
 def add_lazily(root: TyperGroup, entries: dict[str, Entry]) -> TyperGroup:
     """Add commands that are not loaded yet to a group."""
     for name, entry in entries.items():

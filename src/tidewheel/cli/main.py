@@ -2,16 +2,17 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from tidewheel.cli.lazy import Entry, add_lazily
-from tidewheel.errors import Invalid, TideError, Unavailable
+from tidewheel.cli.lazy import Entry, add_lazily, loaded
+from tidewheel.errors import Invalid, TideError, Unauthenticated, Unavailable
+from tidewheel.settings import CONFIG_VARIABLE, SETTINGS, find_file, read_file, read_secret_files, variables_of_profile
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -22,16 +23,26 @@ _UsageError: Final[Any] = typer.BadParameter.__bases__[0]
 
 COMMANDS: Final = {
     "up": Entry("up:up", "Start Tidewheel: server, worker and chores, all on this machine."),
-    "server": Entry("server:server", "Answer HTTP requests until SIGTERM or Ctrl-C."),
-    "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),
-    "keeper": Entry("keeper:app", "Look at the chores that every worker does beside its jobs."),
-    "audit": Entry("audit:audit", "Show who changed what, newest first."),
-    "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
-    "key": Entry("key:app", "Give out, list and revoke keys."),
-    "tenant": Entry("tenant:app", "List tenants, and give them shares and bounds."),
+    "demo": Entry("demo:demo", "Fill a store with a living example and run it, to see everything move."),
     "submit": Entry("submit:submit", "Hand over a command or a task to be run; print the id of the job."),
     "job": Entry("job:app", "Look at jobs and steer them."),
+    "logs": Entry("logs:logs", "Search what runs wrote, or follow it."),
+    "schedule": Entry("schedule:app", "Make schedules, look at them and steer them."),
+    "queue": Entry("queue:app", "See what waits in which queue, and bound how much may."),
+    "gate": Entry("gate:app", "Hold, drop or slow all jobs of a kind, a queue or a tenant."),
+    "limit": Entry("limit:app", "Bound how many jobs that share a key run at once, or start in a time."),
+    "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
+    "workers": Entry("workers:workers", "List the workers that are alive, newest first."),
+    "import": Entry("importing:app", "Make schedules of what another scheduler runs."),
+    "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),
+    "server": Entry("server:server", "Answer HTTP requests until SIGTERM or Ctrl-C."),
+    "keeper": Entry("keeper:app", "Look at the chores that every worker does beside its jobs."),
     "db": Entry("db:app", "Look after the database: its schema, and moving to another one."),
+    "config": Entry("config:app", "Look at the settings."),
+    "doctor": Entry("doctor:doctor", "Look whether everything is as it should be, and say what to do where not."),
+    "key": Entry("key:app", "Give out, list and revoke keys."),
+    "tenant": Entry("tenant:app", "List tenants, and give them shares and bounds."),
+    "audit": Entry("audit:audit", "Show who changed what, newest first."),
 }
 
 app = typer.Typer(name="tide", no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -39,18 +50,62 @@ app = typer.Typer(name="tide", no_args_is_help=True, rich_markup_mode=None, pret
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - takes longer to load than some commands do
+
         typer.echo(f"tide {version('tidewheel')}")
         raise typer.Exit
 
 
 @app.callback()
 def root(
+    context: typer.Context,
     *,
+    config_file: Annotated[
+        str | None,
+        typer.Option(
+            "--config", envvar=CONFIG_VARIABLE, help="A file of settings.  [default: tidewheel.toml, if it is here]"
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", envvar="TIDE_PROFILE", help="A place to talk to, as the file of settings names it."),
+    ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """Run jobs on time."""
+    del show_version
+    os.environ.update(read_secret_files(os.environ))
+    file = find_file(config_file, os.environ, Path.cwd())
+    said = {} if file is None else read_file(file)
+    if profile is not None:
+        os.environ.update(variables_of_profile(said, profile, os.environ))
+    if said:
+        context.default_map = _defaults_of(context, said)
+
+
+def _defaults_of(context: Any, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file says, for the command that was called."""
+    called = context.invoked_subcommand
+    command = context.command.commands.get(called)
+    return {} if command is None else _defaults_in({called: loaded(command)}, said)
+
+
+def _defaults_in(commands: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return for each command those settings that it has."""
+    found: dict[str, Any] = {}
+    for name, command in commands.items():
+        if hasattr(command, "commands"):
+            found[name] = _defaults_in(command.commands, said)
+            continue
+        own = {parameter.name for parameter in command.params}
+        found[name] = {
+            key: value
+            for key, value in said.items()
+            if key in own and (SETTINGS[key].commands is None or name in (SETTINGS[key].commands or ()))
+        }
+    return found
 
 
 def commands() -> TyperGroup:
@@ -68,6 +123,8 @@ def run(words: Sequence[str] | None = None) -> int:
         return _misused(error)
     except typer.Abort:
         return _told("stopped; nothing more was done", FAILED)
+    except Unauthenticated as error:
+        return _told(f"{error}: put one into TIDE_KEY (`tide key create` makes them)", FAILED)
     except TideError as error:
         return _told(str(error), _code_of(error))
     except BrokenPipeError:  # whoever reads has heard enough

@@ -1,38 +1,28 @@
 """Options that several commands share."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tidewheel.errors import Invalid
+from tidewheel.settings import SETTINGS
 
-Database = Annotated[
-    str,
-    typer.Option(
-        "--database",
-        envvar="TIDE_DATABASE",
-        help="Where the jobs live: sqlite:///file, postgresql://user@host/name, or the https:// address of a server "
-        "(with its key in TIDE_KEY).",
-    ),
-]
-Blobs = Annotated[
-    str | None,
-    typer.Option(
-        envvar="TIDE_BLOBS",
-        help="Where large results and artifacts live: file:///folder or s3://bucket/prefix. "
-        "By default a folder beside the SQLite file, or in the current directory.",
-    ),
-]
-SecretsFolder = Annotated[
-    str | None,
-    typer.Option(
-        "--secrets",
-        envvar="TIDE_SECRETS",
-        help="A folder of secrets that jobs may name, as tenant/name. "
-        "Those of the tenant default may also be in TIDE_SECRET_<NAME>.",
-    ),
-]
+
+def setting(name: str, *flags: str, **more: Any) -> Any:
+    """Return the option of a setting, as the table of settings has it."""
+    known = SETTINGS[name]
+    return typer.Option(*(flags or [known.flag]), envvar=known.variable, help=known.help, **more)
+
+
+def default(name: str) -> Any:
+    """Return what a setting is if nobody says anything."""
+    return SETTINGS[name].default
+
+
+Database = Annotated[str, setting("database")]
+Blobs = Annotated[str | None, setting("blobs")]
+SecretsFolder = Annotated[str | None, setting("secrets")]
 
 
 def parse_labels(given: Sequence[str]) -> dict[str, str]:

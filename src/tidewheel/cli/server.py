@@ -4,35 +4,44 @@ from functools import partial
 from typing import Annotated, Final
 
 import msgspec
-import typer
 
-from tidewheel.cli.options import Blobs, Database
-from tidewheel.cli.serving import AuthMode, Burst, Host, KeyRate, Port, TlsCert, TlsKey, reserved, show_first_key
+from tidewheel.cli.options import Blobs, Database, default, setting
+from tidewheel.cli.serving import (
+    AuthMode,
+    Burst,
+    Host,
+    KeyRate,
+    Port,
+    Replica,
+    TlsCert,
+    TlsKey,
+    checked_replica,
+    reserved,
+    show_first_key,
+)
 from tidewheel.cli.worker import WithKeeper, plan_of, run_worker
-from tidewheel.server.access import Auth
-from tidewheel.server.serving import DEFAULT_PORT
-from tidewheel.wiring import DEFAULT_URL
 from tidewheel.worker.link import ServerSetup
 
 DRAIN: Final = 10.0
 """Seconds that requests under way get to be answered after SIGTERM or Ctrl-C."""
 
-Workers = Annotated[int, typer.Option(help="How many processes share the requests.", min=1)]
+Workers = Annotated[int, setting("workers", min=1)]
 
 
 def server(
     *,
-    database: Database = DEFAULT_URL,
-    blobs: Blobs = None,
-    host: Host = "127.0.0.1",
-    port: Port = DEFAULT_PORT,
-    auth: AuthMode = Auth.AUTO,
-    key_rate: KeyRate = None,
-    key_burst: Burst = None,
-    tls_cert: TlsCert = None,
-    tls_key: TlsKey = None,
-    workers: Workers = 1,
-    keeper: WithKeeper = True,
+    database: Database = default("database"),
+    blobs: Blobs = default("blobs"),
+    host: Host = default("host"),
+    port: Port = default("port"),
+    auth: AuthMode = default("auth"),
+    key_rate: KeyRate = default("key_rate"),
+    key_burst: Burst = default("key_burst"),
+    tls_cert: TlsCert = default("tls_cert"),
+    tls_key: TlsKey = default("tls_key"),
+    replica: Replica = default("replica"),
+    workers: Workers = default("workers"),
+    keeper: WithKeeper = default("keeper"),
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C. It runs no jobs: `tide worker` does, and `tide up` does all.
 
@@ -43,5 +52,7 @@ def server(
     )
     with reserved(wanted) as serve:
         plan = plan_of(database, app=None, blobs=blobs, slots=0)
-        plan = msgspec.structs.replace(plan, inline=0, servers=workers, serve=serve, keeper=keeper)
+        plan = msgspec.structs.replace(
+            plan, inline=0, servers=workers, serve=serve, keeper=keeper, replica=checked_replica(replica)
+        )
         run_worker(plan, DRAIN, partial(show_first_key, database, serve))

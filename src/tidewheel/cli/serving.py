@@ -8,36 +8,25 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
+from tidewheel.cli.options import setting
 from tidewheel.errors import Invalid
 from tidewheel.model.request_rate import Rate, check_rate
 from tidewheel.server.access import Auth, Keyless, check_exposure, ensure_first_key, is_loopback
 from tidewheel.server.serving import Address, Certificate, Reservation, resolve
-from tidewheel.wiring import open_store
+from tidewheel.wiring import open_store, replica_of
 from tidewheel.worker.link import ServerSetup
 
 BURST: Final = 2
 """Seconds of its rate that a key may use at once, unless a burst is named."""
 
-Host = Annotated[str, typer.Option(envvar="TIDE_HOST", help="The address to listen on.")]
-Port = Annotated[
-    int, typer.Option(envvar="TIDE_PORT", help="The port to listen on; 0 takes any that is free.", min=0, max=65535)
-]
-AuthMode = Annotated[
-    Auth,
-    typer.Option(
-        envvar="TIDE_AUTH",
-        help="Whether keys are asked for. auto: always, but on loopback not before there is a key.",
-    ),
-]
-KeyRate = Annotated[
-    float | None,
-    typer.Option(envvar="TIDE_KEY_RATE", help="Requests a second for each key without a rate of its own."),
-]
-Burst = Annotated[int | None, typer.Option(envvar="TIDE_KEY_BURST", help="How many of them at once after a pause.")]
-TlsCert = Annotated[
-    str | None, typer.Option(envvar="TIDE_TLS_CERT", help="The file of a certificate with its chain, for HTTPS.")
-]
-TlsKey = Annotated[str | None, typer.Option(envvar="TIDE_TLS_KEY", help="The file of the certificate's key.")]
+Host = Annotated[str, setting("host")]
+Port = Annotated[int, setting("port", min=0, max=65535)]
+AuthMode = Annotated[Auth, setting("auth")]
+KeyRate = Annotated[float | None, setting("key_rate")]
+Burst = Annotated[int | None, setting("key_burst")]
+TlsCert = Annotated[str | None, setting("tls_cert")]
+TlsKey = Annotated[str | None, setting("tls_key")]
+Replica = Annotated[str | None, setting("replica")]
 
 
 @contextmanager
@@ -91,3 +80,10 @@ def certificate_of(serve: ServerSetup) -> Certificate | None:
         missing = "tls-cert" if serve.tls_cert is None else "tls-key"
         raise Invalid(missing, "must be named together with the other of the two files")
     return Certificate(Path(serve.tls_cert), Path(serve.tls_key))
+
+
+def checked_replica(url: str | None) -> str | None:
+    """Return the replica, or refuse what cannot be one."""
+    if url is not None:
+        replica_of(url)
+    return url

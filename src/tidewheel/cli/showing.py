@@ -48,18 +48,30 @@ _COLOURS: Final = {
 }
 
 
+def plain(value: Any) -> Any:
+    """Return a record as programs read it: dicts, lists, texts and numbers, with all fields, also those left empty."""
+    return msgspec.json.decode(msgspec.json.encode(_whole(value)))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        tag = {config.tag_field or "type": config.tag} if config.tag is not None else {}
+        return tag | {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {key: _whole(inner) for key, inner in value.items()}
+    return [_whole(inner) for inner in value] if isinstance(value, list | tuple | frozenset) else value
+
+
 def show_value(value: Any, output: Format = Format.JSON) -> None:
     """Print something for programs; columns have no place for a single value, so people get JSON, too."""
-    plain = msgspec.to_builtins(value)
     if output is Format.YAML:
-        typer.echo(yaml_text(plain))
+        typer.echo(yaml_text(plain(value)))
     else:
-        typer.echo(msgspec.json.format(msgspec.json.encode(plain)).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode(plain(value))).decode())
 
 
-def show_list(
-    things: Sequence[T], columns: Columns[T], output: Format, document: Callable[[T], Any] = msgspec.to_builtins
-) -> None:
+def show_list(things: Sequence[T], columns: Columns[T], output: Format, document: Callable[[T], Any] = plain) -> None:
     """Print things: a line each for people, or a list of documents for programs."""
     if output is Format.TABLE:
         show_table(tuple(columns), [[cell(thing) for cell in columns.values()] for thing in things])
@@ -67,7 +79,7 @@ def show_list(
         show_value([document(thing) for thing in things], output)
 
 
-def show_one(thing: T, rows: Columns[T], output: Format, document: Callable[[T], Any] = msgspec.to_builtins) -> None:
+def show_one(thing: T, rows: Columns[T], output: Format, document: Callable[[T], Any] = plain) -> None:
     """Print one thing: a line for each of its traits that is there, or a document."""
     if output is not Format.TABLE:
         show_value(document(thing), output)

@@ -1,122 +1,131 @@
-"""`tide submit`: hand over a command to be run, and wait for it if wished."""
+"""`tide submit`: hand over a command or a task to be run, and wait for it if wished."""
 
-from datetime import datetime
-from typing import Annotated, Final
-from uuid import UUID
+from typing import Annotated, Any
 
-import msgspec
 import typer
-import uvloop
 
-from tidewheel.cli.options import Database, parse_labels
-from tidewheel.clock import SystemClock
+from tidewheel.cli import following
+from tidewheel.cli.asking import (
+    AppName,
+    Args,
+    Argv,
+    Artifact,
+    Attempts,
+    Labels,
+    Level,
+    QueueName,
+    TaskName,
+    Timeout,
+    Work,
+    job_of,
+    parse_instant,
+    wishes_of,
+)
+from tidewheel.cli.options import Blobs
+from tidewheel.cli.picking import job_id
+from tidewheel.cli.showing import Format, show_value
+from tidewheel.cli.verb import Session, with_session
 from tidewheel.errors import Invalid
-from tidewheel.model.job import Job, JobSpec, Options
-from tidewheel.model.log import LogLine
-from tidewheel.model.priority import parse_priority
-from tidewheel.model.states import FINAL, State
+from tidewheel.model.job import Job, JobSpec
+from tidewheel.model.states import State
 from tidewheel.store.base import Store
-from tidewheel.tasks.builtin import CommandCall, check_command
 from tidewheel.tasks.definition import COMMAND
-from tidewheel.tasks.durations import parse_duration
-from tidewheel.wiring import DEFAULT_URL, open_store
+from tidewheel.tasks.scheduling import schedule_of
 
-FAILED: Final = 1
-"""The exit code for a job that did not succeed and has none of its own."""
-FIRST_PAUSE: Final = 0.02
-LONGEST_PAUSE: Final = 0.25
-PAGE: Final = 1000
-
-Argv = Annotated[list[str], typer.Argument(help="The command and its arguments, after --.")]
 At = Annotated[str | None, typer.Option(help="When to run it, such as 2030-01-01T12:00:00+01:00.")]
-After = Annotated[str | None, typer.Option("--in", help="After how long to run it, such as 5m.")]
-Level = Annotated[str, typer.Option(help="high, medium or low.")]
-Queue = Annotated[str, typer.Option(help="The queue to put it in.")]
+Delay = Annotated[str | None, typer.Option("--in", help="After how long to run it, such as 5m.")]
+CronText = Annotated[
+    str | None, typer.Option("--cron", help='Run it again and again: "0 5 * * *" or @daily. Makes a schedule.')
+]
+Every = Annotated[str | None, typer.Option("--every", help="Run it again and again, such as every 10m: a schedule.")]
+Timezone = Annotated[str | None, typer.Option("--timezone", help="The zone of --cron, such as Europe/Paris.")]
+Name = Annotated[str | None, typer.Option("--name", help="The name of the job, or of the schedule.")]
+After = Annotated[list[str], typer.Option("--after", help="The id of a job that must have ended before; repeatable.")]
 Key = Annotated[str | None, typer.Option(help="An idempotency key: the same key twice makes one job.")]
-Label = Annotated[list[str], typer.Option(help="A label, such as team=web; may be given several times.")]
-Timeout = Annotated[str, typer.Option(help="How long one attempt may take.")]
-Attempts = Annotated[int, typer.Option(help="How often it is tried in all.", min=1)]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end, print its output, and end with its exit code.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end and print its output; exit with 1 if it failed.")]
+Follow = Annotated[bool, typer.Option("--follow", help="As --wait, and say how it stands whenever that changes.")]
 
 
+@with_session
 def submit(
-    argv: Argv,
+    session: Session,
+    argv: Argv = [],  # noqa: B006 - typer copies it
     *,
-    database: Database = DEFAULT_URL,
+    task: TaskName = None,
+    args: Args = None,
+    app: AppName = None,
+    artifact: Artifact = None,
+    blobs: Blobs = None,
     at: At = None,
-    after: After = None,
-    priority: Level = "medium",
-    queue: Queue = "default",
+    delay: Delay = None,
+    cron: CronText = None,
+    every: Every = None,
+    timezone: Timezone = None,
+    priority: Level = None,
+    queue: QueueName = None,
+    after: After = [],  # noqa: B006
     key: Key = None,
-    label: Label = [],  # noqa: B006 - typer copies it
-    timeout: Timeout = "5m",
-    attempts: Attempts = 5,
+    name: Name = None,
+    label: Labels = [],  # noqa: B006
+    timeout: Timeout = None,
+    attempts: Attempts = None,
     wait: Wait = False,
+    follow: Follow = False,
 ) -> None:
-    """Hand over a command to be run by a worker; print the id of the job.
+    """Hand over a command or a task to be run; print the id of the job.
 
-    Example: tide submit --wait -- echo hello
+    Examples: `tide submit --wait -- echo hello`, `tide submit --task shop.greet --args '{"name": "Ada"}'`,
+    `tide submit --cron "0 5 * * *" --timezone Europe/Paris -- backup.sh`
     """
-    options = Options(timeout=parse_duration(timeout, "timeout"))
-    options = msgspec.structs.replace(options, retry=msgspec.structs.replace(options.retry, max_attempts=attempts))
-    spec = JobSpec(
-        kind=COMMAND,
-        args=msgspec.to_builtins(check_command(CommandCall(argv=argv))),
-        queue=queue,
-        priority=parse_priority(priority),
-        labels=parse_labels(label),
-        options=options,
-        run_at=None if at is None else _instant(at),
-        delay=None if after is None else parse_duration(after, "in"),
-        idempotency_key=key,
-    )
-    code = uvloop.run(_submit(database, spec, wait=wait))
-    if code:
-        raise typer.Exit(code)
+    work = Work(argv=argv, task=task, args=args, app=app, artifact=artifact, blobs=blobs)
+    wishes: Any = wishes_of(priority=priority, queue=queue, label=label, timeout=timeout, attempts=attempts)
+    given = {"at": at, "in": delay, "after": after or None, "key": key, "wait": wait or None, "follow": follow or None}
+    if cron is not None or every is not None:
+        if alien := next((option for option, value in given.items() if value is not None), None):
+            raise Invalid(alien, "is for a single job, and --cron and --every make a schedule")
+        when = {"cron": cron, "every": every, "timezone": timezone, "name": name or _name_of(work)}
+        _schedule(session, job_of(session, work, wishes), when)
+        return
+    single = {
+        "run_at": None if at is None else parse_instant(at, "at"),
+        "delay": delay,
+        "after": [job_id(each, "after") for each in after] or None,
+        "idempotency_key": key,
+        "name": name,
+    }
+    wishes |= {option: value for option, value in single.items() if value is not None}
+    _submit(session, job_of(session, work, wishes), wait=wait or follow, tell=follow)
 
 
-async def _submit(url: str, spec: JobSpec, *, wait: bool) -> int:
-    store = await open_store(url)
-    try:
+def _schedule(session: Session, job: JobSpec, when: dict[str, Any]) -> None:
+    spec = schedule_of(job, {option: value for option, value in when.items() if value is not None})
+    made = session.ask(lambda store: store.create_schedule(spec))
+    if session.output is not Format.TABLE:
+        show_value(made, session.output)
+        return
+    typer.echo(made.id)
+    typer.echo(f"schedule {made.name} runs next at {made.next_fire_at}; see `tide schedule show {made.name}`", err=True)
+
+
+def _name_of(work: Work) -> str | None:
+    """Return a name for a schedule: that of the program; a task gives its own."""
+    if work.task is not None or not work.argv:
+        return None
+    return work.argv[0].rpartition("/")[2]
+
+
+def _submit(session: Session, spec: JobSpec, *, wait: bool, tell: bool) -> None:
+    async def hand_over(store: Store) -> tuple[Any, Job | None]:
         [answer] = await store.submit([spec])
-        typer.echo(answer.job_id, err=wait)
-        return await _follow(store, answer.job_id) if wait else 0
-    finally:
-        await store.close()
+        if session.output is Format.TABLE:
+            typer.echo(answer.job_id, err=wait)
+        told = (lambda text: typer.echo(f"tide: {text}", err=True)) if tell else None
+        return answer, await following.follow(store, answer.job_id, told) if wait else None
 
-
-async def _follow(store: Store, job_id: UUID) -> int:
-    """Print the output of a job as it comes, and return its exit code."""
-    clock, pause = SystemClock(), FIRST_PAUSE
-    seen: tuple[int, int] | None = None
-    while True:
-        job = await store.get(job_id)  # before its lines: what it said is stored before its end
-        lines = await store.logs(job_id, after=seen, limit=PAGE)
-        for line in lines:
-            _print(line)
-            seen = (line.token, line.number)
-        if job.state in FINAL and len(lines) < PAGE:
-            return _exit_code(job)
-        await clock.sleep(pause)
-        pause = FIRST_PAUSE if lines else min(2 * pause, LONGEST_PAUSE)
-
-
-def _print(line: LogLine) -> None:
-    typer.echo(line.text, err=line.stream != "stdout")
-
-
-def _exit_code(job: Job) -> int:
-    if job.state is State.SUCCEEDED:
-        return 0
-    reason = "" if job.error is None else f": {job.error.message or job.error.reason}"
-    typer.echo(f"tide: job {job.id} is {job.state}{reason}", err=True)
-    code = None if job.error is None else job.error.exit_code
-    return code if code is not None and 0 < code < 256 else FAILED  # noqa: PLR2004 - what a process can say
-
-
-def _instant(text: str) -> datetime:
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Invalid("at", f"must be a date and time such as 2030-01-01T12:00:00Z, not {text[:40]!r}") from error
-    return instant if instant.tzinfo is not None else instant.astimezone()
+    answer, job = session.ask(hand_over)
+    if session.output is not Format.TABLE:
+        show_value(answer if job is None else job, session.output)
+    elif job is not None and job.state is State.SUCCEEDED and job.kind != COMMAND:
+        show_value(job.result)
+    if job is not None and (code := following.exit_code(job)):
+        raise typer.Exit(code)

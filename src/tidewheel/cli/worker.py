@@ -16,7 +16,7 @@ import typer
 import uvloop
 
 from tidewheel.blobs import open_blobs
-from tidewheel.cli.options import Blobs, Database, SecretsFolder, parse_labels
+from tidewheel.cli.options import Blobs, Database, SecretsFolder, default, parse_labels, setting
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.resources import Offer, parse_resources
@@ -24,7 +24,7 @@ from tidewheel.model.retention import parse_upkeep
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.wiring import DEFAULT_URL, blobs_url, is_server, open_store
+from tidewheel.wiring import blobs_url, is_server, open_store
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
@@ -37,71 +37,47 @@ MODULES: Final = Modules(
     server="tidewheel.cli.children.server",
 )
 
-App = Annotated[str | None, typer.Option(help="The app whose tasks to run, as package.module:attribute.")]
-Queue = Annotated[list[str], typer.Option(help="A queue to serve; may be given several times.")]
-Inline = Annotated[int, typer.Option(help="Runners: processes for async functions, each with an event loop.", min=0)]
-Concurrency = Annotated[int, typer.Option(help="How many async functions a runner serves at once.", min=1)]
-Slots = Annotated[
-    int | None, typer.Option(help="How many processes and commands run at once.  [default: cores]", min=0)
-]
-Resource = Annotated[
-    list[str],
-    typer.Option(
-        "--resource", help="What this machine has, such as gpu=2 or memory=8GiB; cpu and memory are detected."
-    ),
-]
-Label = Annotated[list[str], typer.Option("--label", help="A label that jobs may ask for, such as zone=a.")]
-Env = Annotated[
-    list[str],
-    typer.Option(help="A variable that plain functions and commands may see: NAME to pass it on, or NAME=value."),
-]
-Lease = Annotated[str, typer.Option(help="How long a silent worker keeps its jobs, from 2s to 1h.")]
-Grace = Annotated[str, typer.Option(help="How long a run that must end has to do so by itself.")]
-LongestPause = Annotated[str, typer.Option(help="After how long a paused run goes on, whoever else runs.")]
-ReserveAfter = Annotated[
-    str, typer.Option(help="After how long a job too large for what is free has what becomes free kept for it.")
-]
-DrainFor = Annotated[
-    str, typer.Option("--drain", help="How long to wait for running jobs at the first SIGTERM or Ctrl-C.")
-]
-Name = Annotated[str | None, typer.Option(help="The worker's name, for people.  [default: the host's name]")]
-WithKeeper = Annotated[bool, typer.Option("--keeper/--no-keeper", help="Whether to do a share of the chores.")]
-
-KeepFor = Annotated[
-    list[str],
-    typer.Option(
-        "--keep",
-        envvar="TIDE_KEEP",
-        help="How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind. May be repeated.",
-    ),
-]
-MaxAge = Annotated[
-    str, typer.Option(envvar="TIDE_MAX_AGE", help="How long a job may wait since it was last due, or off.")
-]
+App = Annotated[str | None, setting("app")]
+Queue = Annotated[list[str], setting("queue")]
+Inline = Annotated[int, setting("inline", min=0)]
+Concurrency = Annotated[int, setting("concurrency", min=1)]
+Slots = Annotated[int | None, setting("slots", min=0)]
+Resource = Annotated[list[str], setting("resource")]
+Label = Annotated[list[str], setting("label")]
+Env = Annotated[list[str], setting("env")]
+Lease = Annotated[str, setting("lease")]
+Grace = Annotated[str, setting("grace")]
+LongestPause = Annotated[str, setting("longest_pause")]
+ReserveAfter = Annotated[str, setting("reserve_after")]
+DrainFor = Annotated[str, setting("drain")]
+Name = Annotated[str | None, setting("name")]
+WithKeeper = Annotated[bool, setting("keeper", "--keeper/--no-keeper")]
+KeepFor = Annotated[list[str], setting("keep")]
+MaxAge = Annotated[str, setting("max_age")]
 
 
 def worker(
     *,
-    app: App = None,
-    database: Database = DEFAULT_URL,
-    blobs: Blobs = None,
-    queue: Queue = ["default"],  # noqa: B006 - typer copies it
-    inline: Inline = 1,
-    concurrency: Concurrency = 100,
-    slots: Slots = None,
-    resource: Resource = [],  # noqa: B006
-    label: Label = [],  # noqa: B006
-    env: Env = [],  # noqa: B006
-    lease: Lease = "30s",
-    grace: Grace = "5s",
-    drain: DrainFor = "30s",
-    longest_pause: LongestPause = "10m",
-    reserve_after: ReserveAfter = "30s",
-    name: Name = None,
-    keeper: WithKeeper = True,
-    secrets: SecretsFolder = None,
-    keep: KeepFor = [],  # noqa: B006
-    max_age: MaxAge = "14d",
+    app: App = default("app"),
+    database: Database = default("database"),
+    blobs: Blobs = default("blobs"),
+    queue: Queue = default("queue"),
+    inline: Inline = default("inline"),
+    concurrency: Concurrency = default("concurrency"),
+    slots: Slots = default("slots"),
+    resource: Resource = default("resource"),
+    label: Label = default("label"),
+    env: Env = default("env"),
+    lease: Lease = default("lease"),
+    grace: Grace = default("grace"),
+    drain: DrainFor = default("drain"),
+    longest_pause: LongestPause = default("longest_pause"),
+    reserve_after: ReserveAfter = default("reserve_after"),
+    name: Name = default("name"),
+    keeper: WithKeeper = default("keeper"),
+    secrets: SecretsFolder = default("secrets"),
+    keep: KeepFor = default("keep"),
+    max_age: MaxAge = default("max_age"),
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -166,11 +142,25 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
         else:
             supervising[0].kill()
 
+    renewals: set[asyncio.Task[None]] = set()
+
+    def renew() -> None:
+        if supervising:
+            renewals.add(task := asyncio.ensure_future(_renew(supervising[0], drain)))
+            task.add_done_callback(renewals.discard)
+
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, heard)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
     with contextlib.suppress(asyncio.CancelledError):
         await working
     typer.echo("stopped")
+
+
+async def _renew(supervisor: Supervisor, drain: float) -> None:
+    """Put new servers in the place of the old ones; a worker has none, and goes on as it is."""
+    number = await supervisor.renew(drain)
+    typer.echo(f"new servers: {number}")
 
 
 async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable[[], Awaitable[object]] | None) -> None:

@@ -5,8 +5,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
+from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound
+from tidewheel.keeper.artifacts import Gravedigger
 from tidewheel.keeper.occurrences import ANYWAY, duties_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
@@ -38,8 +40,8 @@ class Chore(NamedTuple):
     done `every` so often all the same."""
 
 
-def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chore]:
-    """Return all chores of a store."""
+def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs | None = None) -> list[Chore]:
+    """Return all chores of a store, and of the place for large things that belongs to it."""
 
     async def census() -> int:
         await store.take_census()
@@ -72,8 +74,10 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP) -> list[Chor
         Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
         Chore("old-occurrences", timedelta(minutes=10), partial(_in_pieces, store.retire_occurrences)),
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
+        Chore("statistics", timedelta(seconds=10), partial(_in_pieces, store.fold_statistics)),
         Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
+        *([] if blobs is None else [Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once)]),
     ]
 
 

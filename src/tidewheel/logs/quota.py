@@ -38,6 +38,11 @@ class Quota:
 
     def fit(self, texts: Sequence[str]) -> int:
         """Return how many of these lines are still kept; the first that is not makes it full."""
+        size = size_of("\n".join(texts))
+        if size <= self._left and len(texts) <= self._lines_left:
+            self._left -= size
+            self._lines_left -= len(texts)
+            return len(texts)
         for index, text in enumerate(texts):
             self._left -= size_of(text)
             self._lines_left -= 1

@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Sequence
-from typing import Literal
+from datetime import datetime
+from typing import Final, Literal
 from uuid import UUID
 
 from tidewheel.clock import Clock
@@ -11,6 +12,8 @@ from tidewheel.logs.masks import Masks
 from tidewheel.logs.quota import MAX_KEPT, Line, Quota, Tail
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.log import LogLine, LogStream
+
+_NO_MASKS: Final = Masks()
 
 
 class RunLog:
@@ -33,13 +36,10 @@ class RunLog:
         self._token = token
         self._shipper = shipper
         self._clock = clock
-        self._masks = Masks(mask)
-        self._cutters: dict[LogStream, LineCutter] = {
-            "stdout": LineCutter(self._masks.raw),
-            "stderr": LineCutter(self._masks.raw),
-        }
+        self._masks = Masks(mask) if mask else _NO_MASKS
+        self._cutters: dict[LogStream, LineCutter] = {}
         self._quota = Quota(max_bytes)
-        self._tail = Tail(self._masks)
+        self._tail: Tail | None = None
         self._number = 0
         self._ended = False
         self._lock = threading.Lock()
@@ -60,8 +60,8 @@ class RunLog:
             if self._ended:
                 return
             if self._quota.full:
-                self._tail.take_raw(self._clock.now(), stream, data)
-            elif texts := self._cutters[stream].feed(data):
+                self._held().take_raw(self._clock.now(), stream, data)
+            elif texts := self._cutter(stream).feed(data):
                 self._keep(stream, None, texts)
 
     def log(self, level: str, text: str) -> None:
@@ -87,22 +87,34 @@ class RunLog:
         texts = self._masks.hide_in(texts)
         was_full = self._quota.full
         kept = 0 if was_full else self._quota.fit(texts)
-        self._put([Line(at, stream, level, text) for text in texts[:kept]])
+        self._put(at, stream, level, texts if kept == len(texts) else texts[:kept])
         for text in texts[kept:]:
-            self._tail.take_line(Line(at, stream, level, text))
+            self._held().take_line(Line(at, stream, level, text))
         if self._quota.full and not was_full:
-            self._put([Line(at, "system", None, self._quota.mark)])
+            self._put(at, "system", None, [self._quota.mark])
             for name, cutter in self._cutters.items():
-                self._tail.take_raw(at, name, cutter.take_pending())
+                self._held().take_raw(at, name, cutter.take_pending())
+
+    def _cutter(self, stream: LogStream) -> LineCutter:
+        cutter = self._cutters.get(stream)
+        if cutter is None:
+            cutter = self._cutters[stream] = LineCutter(self._masks.raw)
+        return cutter
+
+    def _held(self) -> Tail:
+        if self._tail is None:
+            self._tail = Tail(self._masks)
+        return self._tail
 
     def _put_tail(self) -> None:
-        left_out, lines = self._tail.end()
+        left_out, lines = self._held().end()
         if left_out is not None:
-            self._put([Line(self._clock.now(), "system", None, left_out)])
-        self._put(lines)
+            self._put(self._clock.now(), "system", None, [left_out])
+        for line in lines:
+            self._put(line.at, line.stream, line.level, [line.text])
 
-    def _put(self, lines: Sequence[Line]) -> None:
-        first = self._number + 1
-        self._number += len(lines)
-        numbered = [LogLine(self._job_id, self._token, number, *line) for number, line in enumerate(lines, first)]
-        self._shipper.put(numbered, sum(len(line.text) for line in lines))
+    def _put(self, at: datetime, stream: LogStream, level: str | None, texts: list[str]) -> None:
+        job_id, token, first = self._job_id, self._token, self._number + 1
+        self._number += len(texts)
+        lines = [LogLine(job_id, token, number, at, stream, level, text) for number, text in enumerate(texts, first)]
+        self._shipper.put(lines, sum(map(len, texts)))

@@ -30,7 +30,7 @@ class ShipperSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     wait: timedelta = timedelta(milliseconds=100)
     """How long the first line of a batch waits for others."""
-    batch_lines: int = 500
+    batch_lines: int = 2000
     batch_bytes: int = 1024 * 1024
     buffer_lines: int = 11_000
     buffer_bytes: int = 16 * 1024 * 1024

@@ -41,22 +41,22 @@ def prepare_lines(lines: Sequence[LogLine]) -> Sequence[LogLine]:
 
 
 def _are_fine(lines: Sequence[LogLine]) -> bool:
-    """Tell by a quick look at all together that there is nothing to mend; most lines come from a shipper."""
-    if not lines:
-        return True
-    instants = {line.at for line in lines}
-    return (
-        {line.stream for line in lines} <= _STREAM_SET
-        and all(instant.tzinfo is UTC for instant in instants)
-        and min(instants) >= FIRST_INSTANT
-        and max(instants) < LAST_INSTANT
-        and min(min(line.token, line.number) for line in lines) >= 0
-        and max(max(line.token, line.number) for line in lines) <= _MOST
-        and max(len(line.text) for line in lines) <= MAX_LINE
-        and not any(line.level is not None and len(line.level) > MAX_LEVEL for line in lines)
-        and is_storable("".join([line.text for line in lines]))
-        and is_storable("".join([line.level for line in lines if line.level]))
-    )
+    """Tell by a quick look that there is nothing to mend; most lines come from a shipper, many at the same instant."""
+    at: datetime | None = None
+    marks: set[tuple[str, str | None]] = set()
+    for line in lines:
+        if line.at is not at:
+            at = line.at
+            if at.tzinfo is not UTC or not FIRST_INSTANT <= at < LAST_INSTANT:
+                return False
+        marks.add((line.stream, line.level))
+        if not (0 <= line.number <= _MOST and 0 <= line.token <= _MOST) or len(line.text) > MAX_LINE:
+            return False
+    return all(_is_fine_mark(*mark) for mark in marks) and is_storable("".join([line.text for line in lines]))
+
+
+def _is_fine_mark(stream: str, level: str | None) -> bool:
+    return stream in _STREAM_SET and (level is None or (len(level) <= MAX_LEVEL and is_storable(level)))
 
 
 def _check(line: LogLine, field: str) -> LogLine:

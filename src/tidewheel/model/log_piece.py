@@ -37,42 +37,37 @@ class StoredPiece(NamedTuple):
     lines: str
 
 
-class _Open:
-    """A piece that grows."""
-
-    def __init__(self, line: LogLine) -> None:
-        self.job_id = line.job_id
-        self.token = line.token
-        self.first = line.number
-        self.next = line.number
-        self.size = 0
-        self.rows: list[tuple[datetime, str, str | None, str]] = []
-
-    def takes(self, line: LogLine) -> bool:
-        return line.number == self.next and self.size < MAX_PIECE
-
-    def add(self, line: LogLine) -> None:
-        self.rows.append((line.at, line.stream, line.level, line.text))
-        self.next += 1
-        self.size += len(line.text)
-
-    def close(self) -> Piece:
-        return Piece(self.job_id, self.token, self.first, self.next - 1, _encode(self.rows).decode())
-
-
 def pieces_of(lines: Iterable[LogLine]) -> list[Piece]:
     """Put lines together, those of each run that follow one another."""
-    pieces: list[_Open] = []
-    growing: dict[tuple[UUID, int], _Open] = {}
-    last: _Open | None = None
+    pieces: list[list[LogLine]] = []
+    growing: dict[tuple[UUID, int], list[LogLine]] = {}
+    last: list[LogLine] | None = None
+    job_id: UUID | None = None
+    token, number, size = -1, -1, 0
     for line in lines:
-        if last is None or line.job_id is not last.job_id or line.token != last.token:
-            last = growing.get((line.job_id, line.token))
-        if last is None or not last.takes(line):
-            last = growing[line.job_id, line.token] = _Open(line)
+        if line.job_id is not job_id or line.token != token:
+            job_id, token = line.job_id, line.token
+            last = growing.get((job_id, token))
+            number, size = (-1, 0) if last is None else (last[-1].number, sum(len(one.text) for one in last))
+        number += 1
+        if last is None or line.number != number or size >= MAX_PIECE:
+            last = growing[line.job_id, token] = []
             pieces.append(last)
-        last.add(line)
-    return [piece.close() for piece in pieces]
+            number, size = line.number, 0
+        last.append(line)
+        size += len(line.text)
+    return [_closed(piece) for piece in pieces]
+
+
+def _closed(lines: list[LogLine]) -> Piece:
+    first = lines[0]
+    rows = [(line.at, line.stream, line.level, line.text) for line in lines]
+    return Piece(first.job_id, first.token, first.number, lines[-1].number, _encode(rows).decode())
+
+
+def rows_of(text: str) -> list[tuple[datetime, LogStream, str | None, str]]:
+    """Return what a piece tells of its lines: when, where, how loud and what."""
+    return _decode(text)
 
 
 def lines_of(job_id: UUID, token: int, first: int, text: str) -> list[LogLine]:

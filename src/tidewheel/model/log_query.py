@@ -114,7 +114,7 @@ class LogSearch:
         self.since = None if where.since is None else check_instant("since", where.since)
         self.before = None if where.before is None else check_instant("before", where.before)
         positive = [term for term in self._terms if not term.negative]
-        self._needles = [word for term in positive for word in term.words]
+        self._needles = sorted({word for term in positive for word in term.words}, key=len, reverse=True)
         self._marks = _marks_of(positive)
 
     @property
@@ -134,11 +134,12 @@ class LogSearch:
         return asked
 
     def may_be_in(self, lines: str) -> bool:
-        """Tell by a quick look at a whole piece whether it is worth taking apart."""
-        if not self._needles:
-            return True
+        """Tell by a quick look at a line, or a whole piece, whether it is worth a closer one."""
         lower = lines.lower()
-        return all(needle in lower for needle in self._needles)
+        for needle in self._needles:  # noqa: SIM110 - twice as fast, and done for every line
+            if needle not in lower:
+                return False
+        return True
 
     def is_about(self, job_id: UUID, tenant: str, queue: str, kind: str) -> bool:
         """Tell whether lines of a job are meant at all."""
@@ -150,16 +151,16 @@ class LogSearch:
             and (where.job_id is None or where.job_id == job_id)
         )
 
-    def means(self, line: LogLine) -> bool:
+    def means(self, stream: str, level: str | None, text: str) -> bool:
         """Tell whether a line, which is of the right job, is meant."""
-        if self.where.stream is not None and line.stream != self.where.stream:
+        if (self.where.stream is not None and stream != self.where.stream) or not self.may_be_in(text):
             return False
-        fields = fields_of(line.text)
-        if self._levels is not None and level_of(line.level, fields) not in self._levels:
+        fields = fields_of(text)
+        if self._levels is not None and level_of(level, fields) not in self._levels:
             return False
         if not self._terms:
             return True
-        words, tokens = words_in(line.text.lower()), frozenset(field_tokens(fields))
+        words, tokens = words_in(text.lower()), frozenset(field_tokens(fields))
         return all(term.is_in(words, tokens) is not term.negative for term in self._terms)
 
     def excerpt(self, text: str) -> Excerpt:

@@ -74,11 +74,14 @@ def field_tokens(fields: Mapping[str, Any]) -> list[str]:
 def words_to_index(texts: Sequence[str], levels: Iterable[str | None]) -> set[str]:
     """Return all by which these lines can be found."""
     words = {word[:MAX_WORD] for word in words_in("\n".join(texts).lower())}
+    said: set[str | None] = set()
     for text, level in zip(texts, levels, strict=True):
-        fields = fields_of(text)
-        words.update(field_tokens(fields))
-        if (usual := level_of(level, fields)) is not None:
-            words.add(token_of(f"level={usual}"))
+        if fields := fields_of(text):
+            words.update(field_tokens(fields))
+            said.add(level_of(level, fields))
+        else:
+            said.add(level)
+    words.update(token_of(f"level={level_of(level, {})}") for level in said if level is not None)
     return words
 
 

@@ -25,7 +25,7 @@ Item = TypeVar("Item", bound=Hashable)
 Name = TypeVar("Name", bound=Hashable)
 
 
-class Pace(NamedTuple):
+class GatePace(NamedTuple):
     """A rate in seconds, and the instant from which on the next one may pass, in seconds too."""
 
     rate: float
@@ -42,19 +42,19 @@ def check_rate(field: str, rate: object) -> None:
         raise Invalid(field, f"must be between one a day and {MOST_RATE:,.0f} a second, not {rate:g} a second")
 
 
-def room(pace: Pace, now: float) -> int:
+def room(pace: GatePace, now: float) -> int:
     """Return how many may pass now."""
     ready = _ready(pace, now)
     late = now - ready + _ALMOST
     return 0 if late < 0 else 1 + floor(late * pace.rate)
 
 
-def passed(pace: Pace, count: int, now: float) -> Pace:
+def passed(pace: GatePace, count: int, now: float) -> GatePace:
     """Return the pace after so many have passed now."""
-    return Pace(pace.rate, _ready(pace, now) + count / pace.rate)
+    return GatePace(pace.rate, _ready(pace, now) + count / pace.rate)
 
 
-def look_at(pace: Pace, now: float) -> float:
+def look_at(pace: GatePace, now: float) -> float:
     """Return when it is worth looking again for those who did not pass."""
     worth = max(1.0, min(_most(pace.rate), pace.rate * LOOK_AGAIN))
     return _ready(pace, now) + (worth - 1) / pace.rate
@@ -76,7 +76,7 @@ def fit(
     return fitting
 
 
-def _ready(pace: Pace, now: float) -> float:
+def _ready(pace: GatePace, now: float) -> float:
     if pace.ready > now + 1 / pace.rate + STEP:
         return now
     return max(pace.ready, now - (_most(pace.rate) - 1) / pace.rate)

@@ -144,7 +144,7 @@ def parse_resources(text: str, field: str = "resources") -> dict[str, int]:
 
 def resources_text(resources: Resources) -> str:
     """Return resources in the form that `parse_resources` reads, sorted by name."""
-    return ",".join(f"{name}={_amount_text(name, amount)}" for name, amount in sorted(resources.items()))
+    return ",".join(f"{name}={amount_text(name, amount)}" for name, amount in sorted(resources.items()))
 
 
 def _parse_amount(name: str, text: str, field: str) -> int:
@@ -161,7 +161,8 @@ def _parse_amount(name: str, text: str, field: str) -> int:
     return amount
 
 
-def _amount_text(name: str, amount: int) -> str:
+def amount_text(name: str, amount: int) -> str:
+    """Return an amount as people write it."""
     if name == "cpu":
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if name == "memory":

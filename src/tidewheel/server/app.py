@@ -19,9 +19,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
 from tidewheel.server.access import Door, token_of
+from tidewheel.server.dashboard import Dashboard, request_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
 from tidewheel.server.entrance import admit
+from tidewheel.server.guests import Guests, Ticket
+from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
@@ -32,17 +35,18 @@ BODY_WITHIN: Final = 30.0
 """Seconds for a client to send a body."""
 SEND_WITHIN: Final = 30.0
 """Seconds for a client to take a piece of a stream."""
+PAGE_WITHIN: Final = 90.0
+"""Seconds for a page, or for what a form asks for."""
+MOST_FORM: Final = 256 * 1024
 MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
 MOST_HELD: Final = 256 * 1024 * 1024
 """Bytes of bodies in memory at once, of all requests together."""
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
+_NAME: Final = "tidewheel.endpoint"
+"""Where the name of the endpoint is noted, for those who count."""
 _log = logging.getLogger(__name__)
-
-
-class ClientGone(Exception):
-    """The client went away before it had sent all."""
 
 
 class Found(NamedTuple):
@@ -55,15 +59,17 @@ class Found(NamedTuple):
 class App:
     """An ASGI application."""
 
-    def __init__(self, service: Service, door: Door, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(
+        self, service: Service, door: Door, endpoints: Sequence[Endpoint], dashboard: Dashboard | None = None
+    ) -> None:
+        self._dashboard = dashboard
         self._service = service
         self._door = door
+        self._guests = Guests(door, service.clock)
         self._plain: dict[str, dict[str, Endpoint]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
         self._held = 0
-        self.under_way = 0
-        """How many requests are being answered."""
         for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
             methods = {endpoint.method: endpoint for endpoint in endpoints if endpoint.path == path}
             if "{" in path:
@@ -78,14 +84,17 @@ class App:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
         request_id = given if _request_id(given) else secrets.token_hex(12)
-        self.under_way += 1
+        service = self._service
+        began = service.clock.monotonic()
+        service.under_way += 1
         try:
             answer = await self._answer(scope, receive, headers, request_id)
+            service.metrics.answered(scope.get(_NAME, "none"), answer.status, service.clock.monotonic() - began)
             await self._send(scope, receive, send, answer, request_id)
         except ClientGone:
             return
         finally:
-            self.under_way -= 1
+            service.under_way -= 1
 
     async def _answer(self, scope: Scope, receive: Receive, headers: Mapping[str, str], request_id: str) -> Answer:
         path, fields = scope["path"], list[tuple[str, str]]()
@@ -106,31 +115,56 @@ class App:
         self, scope: Scope, receive: Receive, headers: Mapping[str, str], fields: list[tuple[str, str]]
     ) -> Answer:
         """Return the answer; what it says besides, good or bad, comes into the fields."""
+        if self._dashboard is not None and self._dashboard.serves(scope["path"]):
+            answer = await self._page(self._dashboard, scope, receive, headers)
+        else:
+            answer = await self._call(scope, receive, headers, fields)
+        if answer.stream is not None and self._streams >= MOST_STREAMS:
+            await answer.stream.aclose()
+            raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
+        return answer
+
+    async def _page(self, dashboard: Dashboard, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
+        parts: list[bytes] = []
+        try:
+            async with asyncio.timeout(PAGE_WITHIN):
+                if scope["method"] == "POST":
+                    await self._read(headers, receive, MOST_FORM, parts)
+                return await dashboard.answer(request_of(scope, headers, b"".join(parts)))
+        except TimeoutError:
+            raise Refused("outcome-unknown" if parts else "unavailable", "it took too long") from None
+        finally:
+            self._held -= sum(map(len, parts))
+
+    async def _call(
+        self, scope: Scope, receive: Receive, headers: Mapping[str, str], fields: list[tuple[str, str]]
+    ) -> Answer:
         found = self._find(scope["path"])
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         endpoint = found.methods.get(method)
         if endpoint is None:
             allowed = ", ".join(found.methods)
             raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
-        address = (scope.get("client") or ("",))[0]
-        who = await admit(self._door, headers, address, endpoint, fields)
-        recheck = functools.partial(self._door.recheck, token_of(headers.get("authorization")), address)
+        scope[_NAME] = endpoint.name
+        ticket = Ticket(token_of(headers.get("authorization")), (scope.get("client") or ("",))[0])
+        who = await admit(self._door, headers, ticket, endpoint, fields)
+        recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
         answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
-        if answer.stream is not None and self._streams >= MOST_STREAMS:
-            await answer.stream.aclose()
-            raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
-        return answer
+        return answer if answer.stream is None else replace(answer, ticket=ticket)
 
     async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
         """Read the body and run the handler, each in its time."""
         wait = read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0
         seconds = endpoint.seconds + wait
         code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
+        if endpoint.raw:
+            call = replace(call, body=Incoming(receive, endpoint.most_body))
+        reads = endpoint.body is not None and not endpoint.raw
         try:
             # One timer for both, for it costs as much as all the rest of reading a small body.
-            async with asyncio.timeout(seconds if endpoint.body is None else BODY_WITHIN) as limit:
-                if endpoint.body is not None:
+            async with asyncio.timeout(BODY_WITHIN if reads else seconds) as limit:
+                if reads:
                     told, code = code, "too-slow"
                     call = replace(call, body=await self._body(endpoint, call.headers, receive))
                     code = told
@@ -197,6 +231,8 @@ class App:
             await answer.stream.aclose()
         elif answer.stream is not None:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
+        if self._service.stopping.is_set():
+            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         content = b"" if answer.body is None else _bytes(answer.body)
         fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
         await send(_start(answer, request_id, fixed))
@@ -208,9 +244,10 @@ class App:
         self._streams += 1
         try:
             await send(_start(answer, request_id, []))
-            while (piece := await _next(stream, gone)) is not None:
-                async with asyncio.timeout(SEND_WITHIN):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            with self._guests.staying(answer.ticket, gone.cancel):
+                while (piece := await _next(stream, gone)) is not None:
+                    async with asyncio.timeout(SEND_WITHIN):
+                        await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             _log.info("request %s: the client takes nothing any more", request_id)
@@ -226,7 +263,7 @@ class App:
 def build_app(service: Service, door: Door) -> App:
     """Return the application of a service, behind its door."""
     service.pages = _pages
-    return App(service, door, ENDPOINTS)
+    return App(service, door, ENDPOINTS, Dashboard(service, door))
 
 
 @functools.cache
@@ -263,7 +300,7 @@ async def _next(stream: Stream, gone: "asyncio.Future[None]") -> bytes | None:
     piece: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(stream, None))
     try:
         await asyncio.wait((piece, gone), return_when=asyncio.FIRST_COMPLETED)
-        return piece.result() if piece.done() else None
+        return piece.result() if piece.done() and not gone.done() else None
     finally:
         if not piece.done():
             piece.cancel()

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from tidewheel.model.access import Action, Actor
+from tidewheel.server.guests import NO_TICKET, Ticket
 from tidewheel.server.problems import Code
 from tidewheel.server.reading import JSON
 from tidewheel.server.service import Service
@@ -84,6 +85,8 @@ class Answer:
     media_type: str = JSON
     stream: Stream | None = None
     """What is sent instead of a body."""
+    ticket: Ticket = NO_TICKET
+    """Who takes the stream; filled in by the application."""
 
 
 Handler = Callable[[Service, Call[Any, Any]], Awaitable[Answer]]
@@ -109,6 +112,8 @@ class Endpoint:
     query: Any = NoQuery
     body: Any = None
     """The type of the body; None for none."""
+    raw: bool = False
+    """Whether the handler takes the body piece by piece, as it comes."""
     body_optional: bool = False
     """Whether no body stands for one with nothing but defaults."""
     media_types: tuple[str, ...] = (JSON,)

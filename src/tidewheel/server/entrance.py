@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.job import DEFAULT_TENANT
-from tidewheel.server.access import Door, is_loopback, token_of
+from tidewheel.server.access import Door, is_loopback
 from tidewheel.server.endpoint import ALL_TENANTS, Endpoint, RequestHeader
+from tidewheel.server.guests import Ticket
 from tidewheel.server.problems import Flaw, Refused
 
 TENANT: Final = RequestHeader.TENANT.value[0]
@@ -30,7 +31,7 @@ NOBODY: Final = Visitor(Actor(role=Role.VIEWER, tenant="", name="nobody"), "")
 
 
 async def admit(
-    door: Door, headers: Mapping[str, str], address: str, endpoint: Endpoint, fields: list[tuple[str, str]]
+    door: Door, headers: Mapping[str, str], ticket: Ticket, endpoint: Endpoint, fields: list[tuple[str, str]]
 ) -> Visitor:
     """Let someone in who wants to use an endpoint.
 
@@ -39,17 +40,22 @@ async def admit(
     """
     if endpoint.action is None:
         return NOBODY
-    key = token_of(headers.get("authorization"))
-    admitted = await door.admit(key, address)
+    admitted = await door.admit(*ticket)
     fields += admitted.fields.items()
-    if key is None:
+    if ticket.key is None:
         check_local(headers)
     if admitted.too_often:
         raise Refused("too-many", "too many requests with this key")
-    admitted.actor.check(endpoint.action)
-    if endpoint.everywhere and not admitted.actor.everywhere:
-        raise Forbidden("what concerns all tenants", admitted.actor.role)
+    check_may(admitted.actor, endpoint)
     return Visitor(admitted.actor, _tenant_of(admitted.actor, headers))
+
+
+def check_may(actor: Actor, endpoint: Endpoint) -> None:
+    """Raise Forbidden if an actor may not use an endpoint."""
+    if endpoint.action is not None:
+        actor.check(endpoint.action)
+    if endpoint.everywhere and not actor.everywhere:
+        raise Forbidden("what concerns all tenants", actor.role)
 
 
 def check_local(headers: Mapping[str, str]) -> None:

@@ -12,7 +12,9 @@ from tidewheel.model.states import FINAL
 from tidewheel.server.access import AuditRecorder, Eraser, Quotas
 from tidewheel.server.doorbell import Doorbell
 from tidewheel.server.intake import Intake
+from tidewheel.server.metrics import ServerMetrics
 from tidewheel.server.roster import Roster
+from tidewheel.server.views import Views
 from tidewheel.store.base import Store
 
 FIRST_PAUSE: Final = 0.01
@@ -22,13 +24,37 @@ MOST_WAITERS: Final = 2_000
 """Requests that wait for jobs at once; whoever comes on top is answered without a wait."""
 LARGE_AT_ONCE: Final = 2
 """Large results that are in memory at once."""
+UPLOADS_AT_ONCE: Final = 8
+DOWNLOADS_AT_ONCE: Final = 32
+FRESH: Final = 3600.0
+"""Seconds for which an artifact counts as used without another word to the store."""
+MOST_FRESH: Final = 10_000
+
+
+class UsedArtifacts:
+    """Artifacts that were counted as used not long ago."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: dict[tuple[str, str], float] = {}
+
+    def is_fresh(self, tenant: str, digest: str) -> bool:
+        """Tell whether the store need not hear of it."""
+        return self._clock.monotonic() < self._seen.get((tenant, digest), float("-inf")) + FRESH
+
+    def note(self, tenant: str, digest: str) -> None:
+        """Note that the store has heard of it."""
+        if len(self._seen) >= MOST_FRESH:
+            self._seen.clear()
+        self._seen[tenant, digest] = self._clock.monotonic()
 
 
 class Service:
     """One server's share of the work; everything that lasts is in the store."""
 
-    def __init__(self, store: Store, blobs: Blobs, clock: Clock) -> None:
+    def __init__(self, store: Store, blobs: Blobs, clock: Clock, views: Views | None = None) -> None:
         self.store = store
+        self.views = views or Views(store, clock)
         self.blobs = blobs
         self.clock = clock
         self.intake = Intake(store)
@@ -38,15 +64,30 @@ class Service:
         self.audit = AuditRecorder(store, clock)
         self.eraser = Eraser(store, blobs)
         self.large = asyncio.Semaphore(LARGE_AT_ONCE)
+        self.uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
+        self.downloads = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
+        self.artifacts = UsedArtifacts(clock)
+        self._signing_key: bytes | None = None
+        self.metrics = ServerMetrics(store, clock)
+        self.under_way = 0
+        """How many requests are being answered."""
         self.pages: Callable[[], Mapping[str, bytes]] = dict
         """What is made once from the table of endpoints: the OpenAPI document and the docs."""
         self.stopping = asyncio.Event()
         """Set when the server is about to end: who waits is answered now."""
+        self.followers = 0
+        """How many streams tell what happens to a job."""
         self._waiters = 0
 
     async def close(self) -> None:
         """Store what is still to be written down."""
         await self.audit.close()
+
+    async def signing_key(self) -> bytes:
+        """Return the secret by which all servers of the store sign."""
+        if self._signing_key is None:
+            self._signing_key = await self.store.signing_key()
+        return self._signing_key
 
     async def ended(self, job_id: UUID, tenant: str | None, seconds: float) -> Job:
         """Return a job once it has ended, or as it is when the time has passed."""

@@ -14,14 +14,19 @@ from granian.server.embed import Server
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.server.app import App
+from tidewheel.server.port_sharing import listening_on, prefer_newest
 from tidewheel.server.service import Service
+from tidewheel.settings import SETTINGS
 
-DEFAULT_PORT: Final = 8433
+DEFAULT_PORT: Final[int] = SETTINGS["port"].default
 BACKLOG: Final = 1024
 HEADERS_WITHIN: Final = 20.0
 """Seconds for a client to send the head of its next request; then the connection is closed."""
 UP_WITHIN: Final = 10.0
 LOOK_EVERY: Final = 0.01
+LINGER: Final = 0.5
+"""Seconds for which a server that is about to end still answers whoever has connected."""
+_log = logging.getLogger(__name__)
 
 
 class Address(NamedTuple):
@@ -86,7 +91,6 @@ class Serving:
     def __init__(
         self, app: App, service: Service, address: Address, clock: Clock, certificate: Certificate | None = None
     ) -> None:
-        self._app = app
         self._service = service
         self._address = address
         self._clock = clock
@@ -117,12 +121,24 @@ class Serving:
                 raise Invalid("port", f"nobody listens on {self._address.url} after {UP_WITHIN:g} s")
             await self._clock.sleep(LOOK_EVERY)
 
-    async def stop(self, seconds: float) -> None:
-        """Accept nothing more, give requests under way so many seconds to be answered, and end."""
+    def take_over(self, older: int, newest: int) -> None:
+        """Have all new connections come to the newest servers on this port, of which this is one."""
+        try:
+            with listening_on(self._address.port) as end:
+                prefer_newest(end, older, newest)
+        except OSError as error:
+            _log.warning("connections that nobody has accepted may be lost when old servers end: %s", error)
+
+    async def stop(self, seconds: float, *, linger: float = 0.0) -> None:
+        """Give requests under way so many seconds to be answered, and end.
+
+        Whoever keeps a connection is told to open another one; those who have just connected may `linger` so long.
+        """
         self._service.stopping.set()
         await self._service.doorbell.close()
         latest = self._clock.monotonic() + seconds
-        while self._app.under_way and self._clock.monotonic() < latest:
+        await self._clock.sleep(min(linger, seconds))
+        while self._service.under_way and self._clock.monotonic() < latest:
             await self._clock.sleep(LOOK_EVERY)
         self._server.stop()  # type: ignore[no-untyped-call]
         if self._running is not None:

@@ -30,7 +30,9 @@ from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
+from tidewheel.store.artifacts import ArtifactStore
 from tidewheel.store.capping import CapStore
+from tidewheel.store.counting import StatStore
 from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
@@ -78,6 +80,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     label: tuple[str, str] | None = None
     created_from: datetime | None = None
     created_before: datetime | None = None
+    error: str | None = None
+    """A part of the message of its error, as it is written. Only jobs that ended without success have one."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -349,10 +353,12 @@ class Store(
     ScheduleStore,
     OccurrenceStore,
     SearchStore,
+    StatStore,
     KeyStore,
     TenantStore,
     AuditStore,
     ErasureStore,
+    ArtifactStore,
     ExplainStore,
     DeadLetterStore,
     DutyStore,

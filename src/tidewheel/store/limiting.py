@@ -1,4 +1,4 @@
-"""What every store promises about limits by key: how many jobs run at once, and how many start in a time.
+"""What every store promises about limits by key: how many jobs run at once, start in a time, or wait.
 
 The rules of `store.base` hold here, too. A limit is that of one key of one tenant. A rule is what holds for a family
 of keys, each of which gets a limit of its own when it is first used.
@@ -40,6 +40,9 @@ class LimitStore(Protocol):
 
         Keys that follow the rule already are changed, and their waiters let go if there is more room now; those that
         have a limit of their own keep it. The store makes what it needs for a key when it is first used.
+
+        A rule whose name begins with `cap:` bounds how many jobs wait with each of its keys, in all queues together, by
+        the rules of `store.capping.CapStore.set_cap`; what waits already counts.
         """
         ...
 

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from tidewheel.errors import Invalid
-from tidewheel.model.log_piece import lines_of
+from tidewheel.model.log import LogLine
+from tidewheel.model.log_piece import rows_of
 from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch
 from tidewheel.model.log_words import token_of, words_to_index
 
@@ -23,7 +24,7 @@ SEGMENT_LINES: Final = 1000
 SEGMENT_CHARS: Final = 256 * 1024
 FRESH_FOR: Final = timedelta(seconds=30)
 """How long lines may wait for others to make a segment with."""
-MOST_SEGMENTS: Final = 60
+MOST_SEGMENTS: Final = 30
 """How many segments, and how many fresh appends, one page looks through before it answers short."""
 _LAST_ID: Final = UUID(int=2**128 - 1)
 _FIRST_ID: Final = UUID(int=0)
@@ -77,10 +78,10 @@ def index_words(rows: Iterable[PieceRow]) -> tuple[set[str], int]:
     words: set[str] = set()
     count = 0
     for row in rows:
-        lines = lines_of(row.job_id, row.token, row.first, row.lines)
+        lines = rows_of(row.lines)
         count += len(lines)
-        words |= words_to_index([line.text for line in lines], [line.level for line in lines])
-        words.update({f"stream={line.stream}" for line in lines})
+        words |= words_to_index([line[3] for line in lines], [line[2] for line in lines])
+        words.update({f"stream={line[1]}" for line in lines})
         words.update(token_of(f"{name}={getattr(row, name)}") for name in ("tenant", "queue", "kind"))
         words.add(f"job={row.job_id.hex}")
     return words, count
@@ -150,18 +151,18 @@ class Walk:
         return LogPage(lines, LogKey(bound, *edge))
 
     def _look(self, row: PieceRow) -> None:
-        for line in lines_of(row.job_id, row.token, row.first, row.lines):
-            if not self.search.means(line):
-                continue
-            found = FoundLine(line, row.stored_at, row.tenant, row.queue, row.kind)
-            if self._after is not None and (
-                found.key >= self._after if self.newest_first else found.key <= self._after
-            ):
-                continue
-            place = (line.job_id, line.token, line.number)
-            known = self._found.get(place)
-            if known is None or found.stored_at < known.stored_at:  # a line that came again: the first counts
-                self._found[place] = found
+        for number, (at, stream, level, text) in enumerate(rows_of(row.lines), row.first):
+            if self.search.means(stream, level, text):
+                line = LogLine(row.job_id, row.token, number, at, stream, level, text)
+                self._keep(FoundLine(line, row.stored_at, row.tenant, row.queue, row.kind))
+
+    def _keep(self, found: FoundLine) -> None:
+        if self._after is not None and (found.key >= self._after if self.newest_first else found.key <= self._after):
+            return
+        place = (found.line.job_id, found.line.token, found.line.number)
+        known = self._found.get(place)
+        if known is None or found.stored_at < known.stored_at:  # a line that came again: the first counts
+            self._found[place] = found
 
     def _edge(self, candidate: Candidate) -> datetime:
         return candidate.last_at if self.newest_first else candidate.first_at

@@ -1,9 +1,12 @@
 """Numbered migrations: SQL files `0001_expand_….sql`, applied in order, each in one transaction with its number."""
 
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tidewheel.errors import StoreMismatch
+
+COPYING: Final = 1_000_000
+"""Stands for the number of the schema while a copy into the store is under way."""
 
 
 class Migration(NamedTuple):
@@ -28,6 +31,8 @@ def read(package: str) -> list[Migration]:
 
 def check_version(found: int, known: int) -> None:
     """Refuse a store that this program does not fit, and say what to do."""
+    if found == COPYING:
+        raise StoreMismatch("a copy into this store was begun and is not complete: go on by `tide db copy`")
     if found > known:
         raise StoreMismatch(
             f"the store has schema {found}, but this program knows only {known}: "

@@ -123,7 +123,7 @@ def _task_cap(kind: str, cap: object, parameters: Collection[str] | None) -> Tas
     try:
         rule = check_rule(LimitRule(name, waiting=wish.most, overflow=wish.overflow))
     except Invalid as error:
-        raise Invalid("cap", f"{error.field} {error.why}") from None
+        raise Invalid("cap", error.why if error.field == "waiting" else f"{error.field} {error.why}") from None
     return TaskLimit(rule, _template("cap", wish.key, parameters))
 
 

@@ -54,6 +54,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     """The folder of secrets."""
     serve: ServerSetup | None = None
     """For servers."""
+    replica: str | None = None
+    """A replica of the database, for servers."""
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
@@ -68,11 +70,18 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
     seconds: float
 
 
+class TakeOver(msgspec.Struct, frozen=True, tag="take_over"):
+    """New connections are for the newest servers alone: the older ones are about to end."""
+
+    older: int
+    newest: int
+
+
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """The child is about to take jobs."""
 
 
-Message = Setup | Stop | Drain | Ready
+Message = Setup | Stop | Drain | TakeOver | Ready
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Message).decode
 

@@ -37,6 +37,8 @@ class MemberSpec:
     """Without the id, which is new with each start."""
     worker: WorkerSpec | None = None
     """What it registers as; None for a child that takes no jobs."""
+    renewable: bool = False
+    """Whether another may take its place while it still works."""
 
 
 class Member:
@@ -52,6 +54,8 @@ class Member:
         self._suspect: Current | None = None
         self.fenced = False
         """Whether it was ended because of its lease, which is nobody's fault."""
+        self.retired = False
+        """Whether another has taken its place."""
         self.ready = asyncio.Event()
         self.gone = asyncio.Event()
         self._process: subprocess.Popen[bytes] | None = None

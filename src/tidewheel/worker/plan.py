@@ -55,6 +55,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """How many processes answer HTTP requests."""
     serve: ServerSetup | None = None
     """Where they do, and to whom."""
+    replica: str | None = None
+    """A replica of the database for them to read lists from."""
 
 
 class Modules(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +83,7 @@ def members_of(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], modules: M
     if plan.keeper:
         members.append(MemberSpec(modules.keeper, _setup(plan, catalogue, f"{plan.name}/keeper", 0, Offer())))
     members += [
-        MemberSpec(modules.server, _setup(plan, catalogue, f"{plan.name}/server-{number}", 0, Offer()))
+        MemberSpec(modules.server, _setup(plan, catalogue, f"{plan.name}/server-{number}", 0, Offer()), renewable=True)
         for number in range(plan.servers)
     ]
     return members
@@ -121,6 +123,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         secrets=plan.secrets,
         upkeep=plan.upkeep,
         serve=plan.serve,
+        replica=plan.replica,
     )
 
 

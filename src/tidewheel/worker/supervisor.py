@@ -27,9 +27,10 @@ from tidewheel.tasks.ending import TOO_LONG, End, Ended, outcome_of
 from tidewheel.worker.child import LEASE_LOST
 from tidewheel.worker.deadman import DeadMan
 from tidewheel.worker.lease import Lease
-from tidewheel.worker.link import Drain, Stop
+from tidewheel.worker.link import Drain, Stop, TakeOver
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
 from tidewheel.worker.patience import Patience
+from tidewheel.worker.sandbox import cgroups
 
 WATCH_EVERY: Final = 0.2
 """Seconds between two looks at who has the event loops."""
@@ -39,6 +40,8 @@ RETRY_EVERY: Final = 0.25
 """Seconds between two tries to beat while the store does not answer."""
 DRAIN_SLACK: Final = 15.0
 """Seconds after which a child that should have drained is killed."""
+READY_WITHIN: Final = 30.0
+"""Seconds for a new server to come up."""
 QUICK_DEATH: Final = 10.0
 """A child that lived no longer than this many seconds is started again only after a pause."""
 FIRST_PAUSE: Final = 0.1
@@ -63,14 +66,18 @@ class Supervisor:
         self._lease = Lease(ttl, clock.monotonic())
         self._members: list[Member] = []
         self._draining = False
+        self._group: asyncio.TaskGroup | None = None
+        self._renewing = False
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         become_reaper()
+        cgroups.make_room()
 
     async def run(self) -> None:
         """Work until drained."""
         others = [asyncio.ensure_future(work) for work in (self._beat(), self._watch_loops(), self._hear_stops())]
         try:
             async with asyncio.TaskGroup() as group:
+                self._group = group
                 for spec in self._specs:
                     group.create_task(self._keep(spec))
         finally:
@@ -86,6 +93,43 @@ class Supervisor:
             member.say(Drain(seconds))
             asyncio.get_running_loop().call_later(seconds + DRAIN_SLACK, member.kill)
 
+    async def renew(self, seconds: float) -> int:
+        """Put new servers in the place of those that run, which have so many seconds to end; return how many.
+
+        New connections go to the new ones before the old ones end. If a new one does not come up, all stays as it is.
+        """
+        olds = [member for member in self._members if member.spec.renewable and not member.retired]
+        if not olds or self._draining or self._renewing or self._group is None:
+            return 0
+        self._renewing = True
+        try:
+            news = [await self._start(old.spec) for old in olds]
+            if not await self._all_ready(news):
+                for member in news:
+                    member.retired = True
+                    member.kill()
+                    self._group.create_task(self._see_off(member))
+                return 0
+            for old, new in zip(olds, news, strict=True):
+                old.retired = True
+                self._group.create_task(self._keep(new.spec, new))
+            news[0].say(TakeOver(len(olds), len(news)))
+            for old in olds:
+                old.say(Drain(seconds))
+                asyncio.get_running_loop().call_later(seconds + DRAIN_SLACK, old.kill)
+            return len(olds)
+        finally:
+            self._renewing = False
+
+    async def _all_ready(self, members: Sequence[Member]) -> bool:
+        latest = self._clock.monotonic() + READY_WITHIN
+        while not all(member.ready.is_set() for member in members):
+            if any(member.gone.is_set() for member in members) or self._clock.monotonic() > latest:
+                _log.warning("new servers do not come up: the old ones stay")
+                return False
+            await self._clock.sleep(WATCH_EVERY)
+        return True
+
     def kill(self) -> None:
         """End all children at once."""
         self._draining = True
@@ -94,26 +138,33 @@ class Supervisor:
 
     # The children
 
-    async def _keep(self, spec: MemberSpec) -> None:
-        """Keep one child there, until draining."""
+    async def _keep(self, spec: MemberSpec, member: Member | None = None) -> None:
+        """Keep one child there, until draining or until another has taken its place."""
         patience = self._patience()
-        while not self._draining:
+        while not self._draining or member is not None:
             try:
-                member = await self._start(spec)
+                member = member or await self._start(spec)
             except Unavailable:
                 return  # told to stop before the store was there
-            await member.gone.wait()
-            await strays_gone(self._members, self._clock)
-            if member.exit_code and not member.fenced:
-                _log.warning("%s ended with %s", spec.setup.name, exit_words(member.exit_code))
-            if member.worker_id is not None:
-                await self._give_back(member, member.worker_id)
-            self._members.remove(member)
-            await member.close()
-            if self._clock.monotonic() - member.started_at > QUICK_DEATH or member.fenced:
+            await self._see_off(member)
+            if member.retired:
+                return
+            started_at, fenced, member = member.started_at, member.fenced, None
+            if self._clock.monotonic() - started_at > QUICK_DEATH or fenced:
                 patience.renew()
             elif not self._draining:
                 await patience.pause()
+
+    async def _see_off(self, member: Member) -> None:
+        """Wait for the end of a child, and leave nothing of it."""
+        await member.gone.wait()
+        await strays_gone(self._members, self._clock)
+        if member.exit_code and not member.fenced:
+            _log.warning("%s ended with %s", member.spec.setup.name, exit_words(member.exit_code))
+        if member.worker_id is not None:
+            await self._give_back(member, member.worker_id)
+        self._members.remove(member)
+        await member.close()
 
     async def _start(self, spec: MemberSpec) -> Member:
         setup, worker_id = spec.setup, None

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewheel.errors import Invalid
-from tidewheel.model.pace import Pace, check_rate, fit, look_at, passed, room
+from tidewheel.model.pace import GatePace, check_rate, fit, look_at, passed, room
 
 NOW = 1_900_000_000.0
 
@@ -15,7 +15,7 @@ NOW = 1_900_000_000.0
     st.lists(st.tuples(st.floats(0, 2), st.integers(1, 400)), min_size=1, max_size=60),
 )
 def test_no_more_pass_than_the_rate_allows(rate: float, asks: list[tuple[float, int]]) -> None:
-    pace, now, taken = Pace(rate, NOW), NOW, 0
+    pace, now, taken = GatePace(rate, NOW), NOW, 0
     for pause, wanted in asks:
         now += pause
         count = min(wanted, room(pace, now))
@@ -26,7 +26,7 @@ def test_no_more_pass_than_the_rate_allows(rate: float, asks: list[tuple[float, 
 
 @given(st.floats(0.01, 5_000))
 def test_who_comes_when_told_to_gets_the_whole_rate(rate: float) -> None:
-    pace, now, taken = Pace(rate, NOW), NOW, 0
+    pace, now, taken = GatePace(rate, NOW), NOW, 0
     for _ in range(50):
         count = room(pace, now)
         assert count > 0
@@ -38,12 +38,12 @@ def test_who_comes_when_told_to_gets_the_whole_rate(rate: float) -> None:
 
 
 def test_a_pause_saves_up_a_tenth_of_a_second() -> None:
-    assert room(Pace(50, NOW - 1_000), NOW) == 5
-    assert room(Pace(2, NOW - 1_000), NOW) == 1
+    assert room(GatePace(50, NOW - 1_000), NOW) == 5
+    assert room(GatePace(2, NOW - 1_000), NOW) == 1
 
 
 def test_a_clock_that_was_set_back_stops_nobody() -> None:
-    pace = passed(Pace(10, NOW), 1, NOW)
+    pace = passed(GatePace(10, NOW), 1, NOW)
     assert room(pace, NOW - 3_600) == 1
     assert room(passed(pace, 1, NOW - 3_600), NOW - 3_600) == 0
 

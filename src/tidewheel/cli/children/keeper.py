@@ -6,15 +6,15 @@ import uuid
 
 from tidewheel.clock import SystemClock
 from tidewheel.keeper import Keeper, chores_of
-from tidewheel.wiring import open_store
+from tidewheel.wiring import open_all
 from tidewheel.worker.child import Greeting, run_child
 from tidewheel.worker.link import Drain, Ready
 
 
 async def _keep(greeting: Greeting) -> None:
-    store = await open_store(greeting.setup.database)
+    store, blobs = await open_all(greeting.setup)
     clock = SystemClock()
-    chores = chores_of(store, clock, greeting.setup.upkeep)
+    chores = chores_of(store, clock, greeting.setup.upkeep, blobs)
     keeping = asyncio.ensure_future(Keeper(store, chores, clock, uuid.uuid4()).run())
     greeting.link.send(Ready())
     async for word in greeting.words:

@@ -9,9 +9,11 @@ from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.server import Address, Service, Serving, build_app
 from tidewheel.server.access import Auth, Door, check_exposure
-from tidewheel.wiring import open_all
+from tidewheel.server.serving import LINGER
+from tidewheel.server.views import Views
+from tidewheel.wiring import open_all, replica_of
 from tidewheel.worker.child import Greeting, run_child
-from tidewheel.worker.link import Drain, Ready
+from tidewheel.worker.link import Drain, Ready, TakeOver
 
 
 async def _serve(greeting: Greeting) -> None:
@@ -22,9 +24,12 @@ async def _serve(greeting: Greeting) -> None:
     store, blobs = await open_all(setup)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
+        views = Views(store, clock, None if setup.replica is None else replica_of(setup.replica))
+        views.start()
+        stack.push_async_callback(views.close)
         door = Door(store, clock, keyless=check_exposure(serve.host, Auth(serve.auth)), rate=rate_of(serve))
         stack.push_async_callback(door.close)
-        service = Service(store, blobs, clock)
+        service = Service(store, blobs, clock, views)
         stack.push_async_callback(service.close)
         serving = Serving(build_app(service, door), service, address, clock, certificate)
         await serving.start()
@@ -33,10 +38,12 @@ async def _serve(greeting: Greeting) -> None:
             url = address.url_by("http" if certificate is None else "https")
             typer.echo(f"Tidewheel answers at {url} (docs: {url}/docs)")
         async for word in greeting.words:
+            if isinstance(word, TakeOver):
+                serving.take_over(word.older, word.newest)
             if isinstance(word, Drain):
                 seconds = word.seconds
                 break
-        await serving.stop(seconds)
+        await serving.stop(seconds, linger=LINGER)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The door: the one place where an actor comes from."""
 
+import asyncio
 import enum
 from typing import Final
 
@@ -10,6 +11,7 @@ from tidewheel.errors import Unauthenticated
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ApiKey
 from tidewheel.model.request_rate import Allowance, Rate, rate_fields
+from tidewheel.model.session import SessionToken
 from tidewheel.server.access.key_ring import REMEMBER, KeyRing
 from tidewheel.server.access.throttle import Throttle
 from tidewheel.store.access import KeyStore
@@ -54,9 +56,10 @@ class Door:
         self._throttle = Throttle(clock)
         self._has_keys = False
         self._looked_at = float("-inf")
+        self._looking: asyncio.Task[None] | None = None
 
-    async def admit(self, key: str | None, address: str, *, cost: int = 1) -> Admitted:
-        """Return who comes with a key from an address, with a request that counts as `cost`.
+    async def admit(self, key: str | SessionToken | None, address: str, *, cost: int = 1) -> Admitted:
+        """Return who comes with a key or a session from an address, with a request that counts as `cost`.
 
         Raises Unauthenticated, TooMany for too many wrong keys, and Unavailable. A request too many is not an error
         here: the caller must know who it was, and the fields of the answer.
@@ -70,7 +73,7 @@ class Door:
         allowance = self._throttle.take(known.id, rate, cost)
         return Admitted(actor=known.actor, allowance=allowance, fields=rate_fields(allowance, rate))
 
-    async def recheck(self, key: str | None, address: str) -> None:
+    async def recheck(self, key: str | SessionToken | None, address: str) -> None:
         """Raise Unauthenticated once whoever came in so is not let in any more; for those who stay long."""
         await self._known(key, address)
 
@@ -78,7 +81,7 @@ class Door:
         """Finish what was begun."""
         await self._ring.close()
 
-    async def _known(self, key: str | None, address: str) -> ApiKey | None:
+    async def _known(self, key: str | SessionToken | None, address: str) -> ApiKey | None:
         """Return the key that someone brought; None for one who needs none. Raises Unauthenticated."""
         if key is not None:
             return await self._ring.recognise(key, address)
@@ -90,10 +93,17 @@ class Door:
         """Tell whether nobody comes in without a key; once there has been one, that stays so."""
         if self._keyless is not Keyless.UNTIL_A_KEY:
             return self._keyless is Keyless.NEVER
-        now = self._clock.monotonic()
-        if not self._has_keys and now - self._looked_at >= REMEMBER:
-            self._has_keys, self._looked_at = await self._store.has_keys(), now
+        if not self._has_keys and self._clock.monotonic() - self._looked_at >= REMEMBER:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+            await asyncio.shield(self._looking)
         return self._has_keys
+
+    async def _look(self) -> None:
+        """Ask the store once for all who come at the same time."""
+        now = self._clock.monotonic()
+        self._has_keys = await self._store.has_keys()
+        self._looked_at = now
 
 
 def token_of(authorization: str | None) -> str | None:

@@ -11,6 +11,7 @@ from tidewheel.clock import Clock
 from tidewheel.errors import TideError, TooMany, Unauthenticated
 from tidewheel.model.api_key import USED_EVERY, ApiKey, Known, digest_of, prefix_of, recognise
 from tidewheel.model.request_rate import Rate
+from tidewheel.model.session import SessionToken
 from tidewheel.server.access.throttle import Throttle
 from tidewheel.store.access import KeyStore
 
@@ -40,13 +41,13 @@ class KeyRing:
         self._looking: dict[bytes, asyncio.Task[ApiKey | None]] = {}
         self._noting: dict[UUID, asyncio.Task[None]] = {}
 
-    async def recognise(self, text: str, address: str) -> ApiKey:
-        """Return the key that someone at an address brought.
+    async def recognise(self, brought: str | SessionToken, address: str) -> ApiKey:
+        """Return the key that someone at an address brought, or whose session they brought.
 
         Raises Unauthenticated for one that opens nothing, whatever the reason, with one look at the store in each case;
         and TooMany without a look for who brought too many such. A key that was good stays welcome there.
         """
-        digest = digest_of(text)
+        digest = digest_of(brought) if isinstance(brought, str) else b"session" + digest_of(brought.text)
         kept = self._kept.get(digest)
         if kept is not None and self._clock.monotonic() < kept.until:
             return kept.key
@@ -54,7 +55,7 @@ class KeyRing:
         counts = kept is None and digest not in self._looking
         if counts:
             self._slow_down(place)
-        key = await self._look_up(text, digest)
+        key = await self._look_up(brought, digest)
         if key is None:
             raise Unauthenticated
         if counts:
@@ -71,11 +72,11 @@ class KeyRing:
         if not allowance.allowed:
             raise TooMany("wrong keys from this address", allowance.retry_after)
 
-    async def _look_up(self, text: str, digest: bytes) -> ApiKey | None:
+    async def _look_up(self, brought: str | SessionToken, digest: bytes) -> ApiKey | None:
         """Ask the store once for all who bring the same at the same time; who goes away does not disturb the others."""
         task = self._looking.get(digest)
         if task is None:
-            task = self._looking[digest] = asyncio.create_task(self._ask(prefix_of(text), digest))
+            task = self._looking[digest] = asyncio.create_task(self._ask(brought, digest))
             task.add_done_callback(lambda done: self._looked(digest, done))
         return await asyncio.shield(task)
 
@@ -84,10 +85,14 @@ class KeyRing:
         if not done.cancelled():
             done.exception()  # whoever asked has heard of it, unless all of them are gone
 
-    async def _ask(self, prefix: str, digest: bytes) -> ApiKey | None:
+    async def _ask(self, brought: str | SessionToken, digest: bytes) -> ApiKey | None:
         began = self._clock.monotonic()
-        known = await self._store.find_key(prefix)
-        key = recognise(digest, known)
+        if isinstance(brought, SessionToken):
+            known = await self._store.find_key(brought.prefix)
+            key = brought.key_of(known)
+        else:
+            known = await self._store.find_key(prefix_of(brought))
+            key = recognise(digest, known)
         if key is None or known is None:
             self._kept.pop(digest, None)
             return None

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Invalid
+from tidewheel.model.access import Action
 from tidewheel.model.dead_letter import MOST_AT_ONCE, DeadFilter, DeadGroup, check_dead_filter, check_rate
 from tidewheel.model.outcome import Failure
 from tidewheel.server.cursors import seal_id, unseal_id
@@ -19,6 +20,7 @@ from tidewheel.server.job_document import JobDocument, job_document
 from tidewheel.server.job_request import Instant, Name
 from tidewheel.server.names import id_in
 from tidewheel.server.reading import parameter
+from tidewheel.server.recording import record
 from tidewheel.server.service import Service
 
 ACCEPTED: Final = 202
@@ -116,7 +118,7 @@ class RedriveAnswer(msgspec.Struct, frozen=True, kw_only=True):
 async def groups(service: Service, call: Call[None, GroupQuery]) -> Answer:
     """Return the groups of dead letters."""
     where = parameter(partial(_filter, call.query, call.tenant))
-    found = await service.store.dead_groups(where, limit=call.query.limit)
+    found = await service.views.ask(lambda store: store.dead_groups(where, limit=call.query.limit))
     return Answer(GroupList(groups=[_group(group) for group in found]))
 
 
@@ -125,7 +127,8 @@ async def find(service: Service, call: Call[None, DeadQuery]) -> Answer:
     query = call.query
     where = parameter(partial(_filter, query, call.tenant))
     scope = scope_of("dead-letters", query)
-    found = await service.store.dead_letters(where, limit=query.limit, after=unseal_id(scope, query.cursor))
+    after = unseal_id(scope, query.cursor)
+    found = await service.views.ask(lambda store: store.dead_letters(where, limit=query.limit, after=after))
     now = service.clock.now()
     last = found[-1].id if len(found) == query.limit else None
     documents = [job_document(job, now, full=False) for job in found]
@@ -139,7 +142,21 @@ async def redrive(service: Service, call: Call[RedriveRequest, NoQuery]) -> Answ
     if request.dry_run:
         number = await service.store.count_dead(where)
         return Answer(RedriveAnswer(matched=number, done=0, more=False, next_start=request.start, dry_run=True))
-    done, after = 0, None
+    try:
+        done, where, after = await _redrive(service, request, where)
+    except BaseException:
+        # Some of it may have been done, and that must not go unseen.
+        service.audit.note(call.actor, Action.JOBS_RETRY, tenant=call.tenant, interrupted=True, **_told(request))
+        raise
+    await record(service, call, Action.JOBS_RETRY, jobs=done, **_told(request))
+    next_start = request.start + (0.0 if rate is None else done / rate)
+    more = after is not None and await service.store.count_dead(where) > 0
+    return Answer(RedriveAnswer(matched=done, done=done, more=more, next_start=next_start, dry_run=False))
+
+
+async def _redrive(service: Service, request: RedriveRequest, where: DeadFilter) -> tuple[int, DeadFilter, UUID | None]:
+    """Send dead letters round; return how many, what was looked for in the end, and where it goes on."""
+    rate, done, after = request.rate, 0, None
     while True:
         start = request.start + (0.0 if rate is None else done / rate)
         limit = min(PIECE, MOST_AT_ONCE, request.limit - done)
@@ -148,12 +165,9 @@ async def redrive(service: Service, call: Call[RedriveRequest, NoQuery]) -> Answ
         )
         done, after = done + len(piece.jobs), piece.next
         if after is None or done >= request.limit:
-            break
+            return done, where, after
         if where.died_before is None:  # what dies again meanwhile has had its turn
             where = msgspec.structs.replace(where, died_before=piece.as_of)
-    next_start = request.start + (0.0 if rate is None else done / rate)
-    more = after is not None and await service.store.count_dead(where) > 0
-    return Answer(RedriveAnswer(matched=done, done=done, more=more, next_start=next_start, dry_run=False))
 
 
 async def retry(service: Service, call: Call[EditRequest, NoQuery]) -> Answer:
@@ -162,7 +176,14 @@ async def retry(service: Service, call: Call[EditRequest, NoQuery]) -> Answer:
     if args is None:
         args = (await service.store.get(job_id, tenant=tenant)).args
     job = await service.store.redrive_edited(job_id, args, tenant=tenant)
+    await record(service, call, Action.JOBS_RETRY, job_id, edited=call.body.args is not None)
     return Answer(job_document(job, service.clock.now()), ACCEPTED)
+
+
+def _told(request: RedriveRequest) -> dict[str, Any]:
+    """Return what the audit log says of a redrive."""
+    named = {name: value for name, value in msgspec.to_builtins(request.where).items() if value is not None}
+    return {"where": named, "rate": request.rate}
 
 
 def _where(conditions: DeadConditions, tenant: str) -> DeadFilter:

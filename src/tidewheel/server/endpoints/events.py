@@ -22,8 +22,11 @@ from tidewheel.server.problems import Flaw, Refused
 from tidewheel.server.service import Service
 
 NO_CONTENT: Final = 204
-FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
+FIRST_PAUSE: Final = 0.05
+"""As a share of the longest."""
+LOOKS: Final = 200
+"""How often in a second all who follow jobs look at them together, at most: a crowd hears of news later."""
 _GROWTH: Final = 1.5
 KEEP_ALIVE: Final = 15.0
 """Seconds of silence after which a comment tells proxies and clients that someone is still there."""
@@ -56,7 +59,16 @@ async def follow(service: Service, call: Call[None, NoQuery]) -> Answer:
 
 
 async def _events(service: Service, call: Call[Any, Any], job: Job, place: Place) -> AsyncGenerator[bytes, None]:
-    pause, quiet = FIRST_PAUSE, 0.0
+    service.followers += 1
+    try:
+        async for piece in _pieces(service, call, job, place):
+            yield piece
+    finally:
+        service.followers -= 1
+
+
+async def _pieces(service: Service, call: Call[Any, Any], job: Job, place: Place) -> AsyncGenerator[bytes, None]:
+    pause, quiet = 0.0, 0.0
     yield b": hello\n\n"
     while not service.stopping.is_set():
         # The job was read before its lines: what a run said is stored before its end.
@@ -66,14 +78,14 @@ async def _events(service: Service, call: Call[Any, Any], job: Job, place: Place
         if job.state in FINAL and not told:
             yield _event("end", place._replace(ended=True), {"state": job.state})
             return
-        pause = FIRST_PAUSE if told else min(pause * _GROWTH, LONGEST_PAUSE)
+        longest = max(LONGEST_PAUSE, service.followers / LOOKS)
+        pause = 0.0 if told else min(max(pause * _GROWTH, longest * FIRST_PAUSE), longest)
         quiet = 0.0 if told else quiet + pause
         if quiet >= KEEP_ALIVE:
             yield b": still here\n\n"
             quiet = 0.0
         if not told:
             await service.pause(pause)
-        await call.recheck()
         job = await service.store.get(job.id, tenant=call.scope)
 
 

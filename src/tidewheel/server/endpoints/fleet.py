@@ -6,10 +6,11 @@ import msgspec
 
 from tidewheel.model.checks import FIRST_INSTANT
 from tidewheel.model.resources import Offer
-from tidewheel.model.states import State
+from tidewheel.model.states import WAITING, State
 from tidewheel.model.worker import Worker
 from tidewheel.server.endpoint import Answer, Call, NoQuery
-from tidewheel.server.job_request import Instant
+from tidewheel.server.job_document import PRIORITIES
+from tidewheel.server.job_request import Instant, PriorityName
 from tidewheel.server.service import Service
 
 
@@ -57,6 +58,8 @@ class QueueDocument(msgspec.Struct, frozen=True, kw_only=True):
     jobs: dict[State, int]
     kinds: dict[str, dict[State, int]]
     """The same for each kind."""
+    waiting: dict[PriorityName, int]
+    """How many wait, by priority."""
 
 
 class QueueList(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,26 +72,28 @@ class QueueList(msgspec.Struct, frozen=True, kw_only=True):
 
 async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     """Return the workers."""
-    own = call.actor.tenant
-    found = await service.store.workers(alive=call.query.alive)
-    found = [worker for worker in found if own is None or worker.tenant in (None, own)]
+    found = await service.views.ask(lambda store: store.workers(alive=call.query.alive))
     documents = [_worker(worker) for worker in found]
     if not call.actor.everywhere:
-        rows = (await service.store.counts(tenant=call.tenant)).rows
+        rows = (await service.views.ask(lambda store: store.counts(tenant=call.tenant))).rows
         known = {row.queue for row in rows}, {row.kind for row in rows}
-        documents = [_as_known(document, *known) for document in documents]
+        own = [worker for worker in found if worker.tenant in (None, call.tenant)]
+        documents = [_as_known(_worker(worker), *known) for worker in own]
     return Answer(WorkerList(workers=documents))
 
 
 async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the queues with their numbers."""
-    counts = await service.store.counts(tenant=call.tenant)
+    counts = await service.views.ask(lambda store: store.counts(tenant=call.tenant))
     found: dict[str, QueueDocument] = {}
     for row in counts.rows:
-        queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}))
+        queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}, waiting={}))
         of_kind = queue.kinds.setdefault(row.kind, {})
         for numbers in (queue.jobs, of_kind):
             numbers[row.state] = numbers.get(row.state, 0) + row.jobs
+        if row.state in WAITING and row.priority is not None:
+            priority = PRIORITIES[row.priority]
+            queue.waiting[priority] = queue.waiting.get(priority, 0) + row.jobs
     as_of = counts.as_of if counts.as_of >= FIRST_INSTANT else None
     return Answer(QueueList(as_of=as_of, queues=[found[name] for name in sorted(found)]))
 

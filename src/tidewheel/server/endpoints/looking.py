@@ -74,7 +74,8 @@ class WhyDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return a job."""
-    job = await service.store.get(id_in(call), tenant=call.scope)
+    job_id = id_in(call)
+    job = await service.views.ask(lambda store: store.get(job_id, tenant=call.scope))
     return Answer(job_document(job, service.clock.now()))
 
 
@@ -83,7 +84,8 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
     query = call.query
     where = parameter(partial(filter_of, query, call.scope))
     scope = scope_of(_JOBS, query)
-    page = await service.store.find(where, limit=query.limit, after=unseal_id(scope, query.cursor) or query.after)
+    after = unseal_id(scope, query.cursor) or query.after
+    page = await service.views.ask(lambda store: store.find(where, limit=query.limit, after=after))
     now = service.clock.now()
     documents = [job_document(job, now, full=query.full) for job in page.jobs]
     return Answer(JobPage(jobs=documents, next_cursor=seal_id(scope, page.next), next_after=page.next))
@@ -91,13 +93,15 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
 
 async def explain(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return why a job does not run."""
-    facts = await service.store.explain(id_in(call), tenant=call.tenant)
+    job_id = id_in(call)
+    facts = await service.views.ask(lambda store: store.explain(job_id, tenant=call.tenant))
     return Answer(WhyDocument(as_of=facts.now, state=facts.job.state, reasons=why(facts)))
 
 
 async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the attempts of a job."""
-    found = await service.store.attempts(id_in(call), tenant=call.scope)
+    job_id = id_in(call)
+    found = await service.views.ask(lambda store: store.attempts(job_id, tenant=call.scope))
     return Answer(AttemptList(attempts=[attempt_document(attempt) for attempt in found]))
 
 
@@ -106,7 +110,9 @@ async def parents(service: Service, call: Call[None, PageQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"parents/{job_id}"
     after = unseal_id(scope, query.cursor) or query.after
-    found = await service.store.parents_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    found = await service.views.ask(
+        lambda store: store.parents_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    )
     return _relatives(scope, found, query.limit)
 
 
@@ -115,7 +121,9 @@ async def children(service: Service, call: Call[None, PageQuery]) -> Answer:
     job_id, query = id_in(call), call.query
     scope = f"children/{job_id}"
     after = unseal_id(scope, query.cursor) or query.after
-    found = await service.store.children_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    found = await service.views.ask(
+        lambda store: store.children_of(job_id, limit=query.limit, after=after, tenant=call.scope)
+    )
     return _relatives(scope, found, query.limit)
 
 

@@ -3,11 +3,12 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
+from tidewheel.model.access import Action
 from tidewheel.model.checks import check_instant
 from tidewheel.model.priority import parse_priority
 from tidewheel.server.cursors import seal_pair, unseal_pair
@@ -16,6 +17,7 @@ from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.endpoints.schedules import ACCEPTED, OK, known, schedule_id_in
 from tidewheel.server.job_request import Instant, duration_of
 from tidewheel.server.reading import bad_parameter, parameter
+from tidewheel.server.recording import record
 from tidewheel.server.schedule_document import (
     OccurrenceDocument,
     OccurrencePage,
@@ -83,6 +85,14 @@ async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> An
         dry_run=request.dry_run,
     )
     made = await service.store.backfill_schedule(schedule.id, wish, version=schedule.version, tenant=call.tenant)
+    if not request.dry_run:
+        told: dict[str, Any] = {
+            "did": "backfill",
+            "since": str(request.since),
+            "until": str(request.until),
+            "jobs": len(made),
+        }
+        await record(service, call, Action.SCHEDULES_WRITE, schedule.id, **told)
     documents = [occurrence_document(each) for each in made]
     status = OK if request.dry_run else ACCEPTED
     return Answer(BackfillAnswer(occurrences=documents, dry_run=request.dry_run), status)

@@ -2,15 +2,17 @@
 
 from collections.abc import Awaitable
 from functools import partial
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.access import Action
 from tidewheel.model.checks import check_name
 from tidewheel.model.schedule import Schedule, ScheduleSpec
+from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, scope_of
@@ -18,6 +20,7 @@ from tidewheel.server.job_request import Name
 from tidewheel.server.names import id_in
 from tidewheel.server.preconditions import etag_of, expected_version, required_version
 from tidewheel.server.reading import parameter
+from tidewheel.server.recording import record
 from tidewheel.server.schedule_document import SchedulePage, occurrence_document, schedule_document
 from tidewheel.server.schedule_request import SchedulePatch, ScheduleRequest, patched, schedule_spec_of
 from tidewheel.server.service import Service
@@ -44,7 +47,9 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     """Make a schedule."""
     spec = schedule_spec_of(call.body, call.tenant)
+    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
     schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
+    await _record(service, call, schedule.id, "create", name=schedule.name)
     return _answer(schedule, CREATED, ("location", f"/v1/schedules/{schedule.id}"))
 
 
@@ -57,7 +62,7 @@ async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
         name: str = parameter(partial(check_name, "name", query.name))
         found = await _named(service, name, tenant)
     else:
-        found = await service.store.schedules(tenant=tenant, limit=query.limit, after=after)
+        found = await service.views.ask(lambda store: store.schedules(tenant=tenant, limit=query.limit, after=after))
     last = found[-1].id if query.name is None and len(found) == query.limit else None
     documents = [schedule_document(schedule) for schedule in found]
     return Answer(SchedulePage(schedules=documents, next_cursor=seal_id(scope, last)))
@@ -79,34 +84,43 @@ async def put(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     """Give a schedule another definition."""
     schedule = await known(service, call)
     version = required_version(call.headers, schedule.name, schedule.version)
-    return await _change(service, schedule, schedule_spec_of(call.body, schedule.tenant), version)
+    return await _change(service, call, schedule_spec_of(call.body, schedule.tenant), version)
 
 
 async def patch(service: Service, call: Call[SchedulePatch, NoQuery]) -> Answer:
     """Change some of the definition of a schedule."""
     schedule = await known(service, call)
     version = required_version(call.headers, schedule.name, schedule.version)
-    return await _change(service, schedule, patched(schedule, call.body), version)
+    return await _change(service, call, patched(schedule, call.body), version)
 
 
-async def _change(service: Service, schedule: Schedule, spec: ScheduleSpec, version: int) -> Answer:
-    change = service.store.change_schedule(schedule.id, spec, version=version, tenant=schedule.tenant)
-    return _answer(await _told_by_rule(spec, change))
+async def _change(service: Service, call: Call[Any, NoQuery], spec: ScheduleSpec, version: int) -> Answer:
+    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
+    change = service.store.change_schedule(schedule_id_in(call), spec, version=version, tenant=call.tenant)
+    schedule = await _told_by_rule(spec, change)
+    await _record(service, call, schedule.id, "change", name=schedule.name, version=schedule.version)
+    return _answer(schedule)
 
 
 async def pause(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Let a schedule fire no more, until it is resumed."""
-    return _answer(await service.store.pause_schedule(id_in(call, _WHAT), tenant=call.tenant))
+    schedule = await service.store.pause_schedule(id_in(call, _WHAT), tenant=call.tenant)
+    await _record(service, call, schedule.id, "pause")
+    return _answer(schedule)
 
 
 async def resume(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Let a paused schedule fire again, from now on."""
-    return _answer(await service.store.resume_schedule(id_in(call, _WHAT), tenant=call.tenant))
+    schedule = await service.store.resume_schedule(id_in(call, _WHAT), tenant=call.tenant)
+    await _record(service, call, schedule.id, "resume")
+    return _answer(schedule)
 
 
 async def trigger(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Make a job of a schedule now."""
-    made = await service.store.trigger_schedule(id_in(call, _WHAT), tenant=call.tenant)
+    schedule_id = id_in(call, _WHAT)
+    made = await service.store.trigger_schedule(schedule_id, tenant=call.tenant)
+    await _record(service, call, schedule_id, "trigger", job=str(made.job_id))
     return Answer(occurrence_document(made), ACCEPTED, (("location", f"/v1/jobs/{made.job_id}"),))
 
 
@@ -117,6 +131,7 @@ async def delete(service: Service, call: Call[None, NoQuery]) -> Answer:
         schedule = await known(service, call)
         version = expected_version(call.headers, schedule.name, schedule.version)
     await service.store.delete_schedule(schedule_id, version=version, tenant=call.tenant)
+    await _record(service, call, schedule_id, "delete")
     return Answer(None, NO_CONTENT)
 
 
@@ -128,6 +143,10 @@ async def known(service: Service, call: Call[object, object]) -> Schedule:
 def schedule_id_in(call: Call[object, object]) -> UUID:
     """Return the id in the path."""
     return id_in(call, _WHAT)
+
+
+async def _record(service: Service, call: Call[Any, Any], schedule_id: UUID, did: str, **detail: Any) -> None:
+    await record(service, call, Action.SCHEDULES_WRITE, schedule_id, did=did, **detail)
 
 
 async def _told_by_rule(spec: ScheduleSpec, done: Awaitable[T]) -> T:

@@ -11,6 +11,7 @@ import msgspec
 from tidewheel.errors import Invalid, OutcomeUnknown, TideError
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
+from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
@@ -50,6 +51,8 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
     _check_tenants(call, [call.body])
     spec = spec_of(call.body, call.tenant, read_key(call.headers))
+    if (digest := artifact_in(spec.kind, spec.args)) is not None:
+        await use_artifacts(service, [("args.artifact", digest)], call.tenant)
     [submitted] = await _take_in(service, call, [spec], _one_by(service.intake))
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
@@ -68,6 +71,8 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
         raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
     _check_tenants(call, call.body)
     specs = specs_of(call.body, call.tenant, read_key(call.headers))
+    named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
+    await use_artifacts(service, named, call.tenant)
     answers = await _take_in(service, call, specs, service.store.submit)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)

@@ -6,6 +6,7 @@ from typing import Final, Literal
 import msgspec
 
 from tidewheel.errors import TideError
+from tidewheel.observe import MEDIA_TYPE
 from tidewheel.server.endpoint import HTML, Answer, Call, NoQuery
 from tidewheel.server.problems import RETRY_AFTER, Refused
 from tidewheel.server.service import Service
@@ -38,6 +39,11 @@ async def ready(service: Service, _: Call[None, NoQuery]) -> Answer:
     except (TimeoutError, TideError):
         raise Refused("unavailable", "the store does not answer", headers=again) from None
     return Answer(Health())
+
+
+async def metrics(service: Service, _: Call[None, NoQuery]) -> Answer:
+    """Return the numbers of this server, its store and its workers."""
+    return Answer(await service.metrics.page(service.under_way), media_type=MEDIA_TYPE)
 
 
 async def openapi(service: Service, _: Call[None, NoQuery]) -> Answer:

@@ -133,6 +133,7 @@ async def _claim_within(service: Service, call: Call[Claim, NoQuery], request: C
             pause = min(pause, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
         if await _is_gone(call, bell, pause):
             return Claimed([], claimed.next_due, claimed.now)
+        await call.recheck()
 
 
 async def _is_gone(call: Call[Any, Any], bell: Bell, seconds: float) -> bool:

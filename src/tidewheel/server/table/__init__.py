@@ -4,9 +4,11 @@ from typing import Final
 
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.table.access import ACCESS
+from tidewheel.server.table.artifacts import ARTIFACTS
 from tidewheel.server.table.dead_letters import DEAD_LETTERS
 from tidewheel.server.table.fleet import FLEET
 from tidewheel.server.table.flow import FLOW
+from tidewheel.server.table.logs import LOGS
 from tidewheel.server.table.looking import LOOKING
 from tidewheel.server.table.schedules import SCHEDULES
 from tidewheel.server.table.steering import STEERING
@@ -18,8 +20,10 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *SUBMITTING,
     *LOOKING,
     *STEERING,
+    *LOGS,
     *SCHEDULES,
     *DEAD_LETTERS,
+    *ARTIFACTS,
     *FLOW,
     *FLEET,
     *ACCESS,

@@ -37,9 +37,7 @@ class LogLines(Part):
         clean = prepare_lines(lines)
         if clean:
             jobs, tokens, firsts, lasts, texts = map(list, zip(*pieces_of(clean), strict=True))
-            made = [time_of(job_id) for job_id in jobs]
-            size = (len(clean), sum(map(len, texts)))
-            values = (jobs, tokens, firsts, lasts, texts, made, *size)
+            values = (jobs, tokens, firsts, lasts, texts, len(clean), sum(map(len, texts)))
             await self._db.write(lambda connection: connection.execute(SQL["append_logs"], *values))
 
     async def logs(
@@ -117,6 +115,7 @@ async def _index(connection: Connection) -> int:
     if not chosen:
         return 0
     candidates = _candidates(chosen)
+    await _note_lanes(connection, candidates)
     words, lines = index_words(await _pieces(connection, candidates))
     if words:
         first: datetime = min(one.first_at for one in candidates)
@@ -125,6 +124,12 @@ async def _index(connection: Connection) -> int:
         await connection.execute(SQL["add_segment"], first, last, *columns, sorted(words))
     await connection.execute(SQL["remove_fresh"], [row["id"] for row in chosen])
     return lines
+
+
+async def _note_lanes(connection: Connection, candidates: Sequence[Candidate]) -> None:
+    jobs = {job_id for one in candidates for job_id in one.where[0]}
+    span = (min(one.first_at for one in candidates), max(one.last_at for one in candidates))
+    await connection.execute(SQL["note_lanes_of_late"], list(jobs), *span)
 
 
 def _enough(rows: Sequence[Any]) -> list[Any]:

@@ -85,6 +85,7 @@ CREATE TABLE tidewheel.job (
     options json,
     limit_keys text[],
     waits_for text,
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     cancel_reason text,
@@ -178,6 +179,22 @@ CREATE TABLE tidewheel.api_key (
 )
 WITH (fillfactor='70');
 
+CREATE TABLE tidewheel.artifact (
+    id uuid NOT NULL,
+    tenant text NOT NULL,
+    digest text NOT NULL,
+    size bigint NOT NULL,
+    name text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    used_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE tidewheel.artifact_grave (
+    digest text NOT NULL,
+    dug_at timestamp with time zone NOT NULL
+);
+
 CREATE TABLE tidewheel.attempt (
     job_id uuid NOT NULL,
     token bigint NOT NULL,
@@ -215,6 +232,26 @@ CREATE TABLE tidewheel.duty (
     epoch bigint NOT NULL
 )
 WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.ended (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    lane integer NOT NULL,
+    state text NOT NULL,
+    jobs integer NOT NULL,
+    delays interval[],
+    runs interval[]
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE tidewheel.ended ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME tidewheel.ended_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE tidewheel.ended_parent (
     parent uuid NOT NULL,
@@ -254,6 +291,7 @@ CREATE TABLE tidewheel.job_history (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -368,6 +406,7 @@ CREATE TABLE tidewheel.job_history_other (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -408,6 +447,7 @@ CREATE TABLE tidewheel.job_history_succeeded (
     labels json,
     options json,
     limit_keys text[],
+    stood_at timestamp with time zone,
     unique_key text,
     idempotency_key text,
     on_parent_failure text,
@@ -528,6 +568,7 @@ CREATE TABLE tidewheel.meta (
     epoch bigint DEFAULT 1 NOT NULL,
     lanes bigint DEFAULT 0 NOT NULL,
     census_at timestamp with time zone DEFAULT '0001-01-01 00:00:00+00'::timestamp with time zone NOT NULL,
+    signing_key bytea DEFAULT sha256(convert_to(((gen_random_uuid())::text || (gen_random_uuid())::text), 'UTF8'::name)) NOT NULL,
     CONSTRAINT meta_one_check CHECK (one)
 );
 
@@ -598,6 +639,17 @@ CREATE TABLE tidewheel.schedule (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
+CREATE TABLE tidewheel.statistic (
+    at timestamp with time zone NOT NULL,
+    lane integer NOT NULL,
+    state text NOT NULL,
+    hour boolean NOT NULL,
+    jobs bigint NOT NULL,
+    delays text NOT NULL,
+    runs text NOT NULL
+)
+WITH (fillfactor='80');
+
 CREATE TABLE tidewheel.sweep (
     scope text NOT NULL,
     next_at timestamp with time zone NOT NULL,
@@ -650,6 +702,15 @@ ALTER TABLE ONLY tidewheel.api_key
 ALTER TABLE ONLY tidewheel.api_key
     ADD CONSTRAINT api_key_prefix_key UNIQUE (prefix);
 
+ALTER TABLE ONLY tidewheel.artifact_grave
+    ADD CONSTRAINT artifact_grave_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY tidewheel.artifact
+    ADD CONSTRAINT artifact_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.artifact
+    ADD CONSTRAINT artifact_tenant_digest_key UNIQUE (tenant, digest);
+
 ALTER TABLE ONLY tidewheel.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (id);
 
@@ -664,6 +725,9 @@ ALTER TABLE ONLY tidewheel.duty
 
 ALTER TABLE ONLY tidewheel.ended_parent
     ADD CONSTRAINT ended_parent_pkey PRIMARY KEY (parent);
+
+ALTER TABLE ONLY tidewheel.ended
+    ADD CONSTRAINT ended_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.finish_rate
     ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
@@ -722,6 +786,9 @@ ALTER TABLE ONLY tidewheel.schedule
 ALTER TABLE ONLY tidewheel.schedule
     ADD CONSTRAINT schedule_tenant_name_key UNIQUE (tenant, name);
 
+ALTER TABLE ONLY tidewheel.statistic
+    ADD CONSTRAINT statistic_pkey PRIMARY KEY (hour, at, lane, state);
+
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
 
@@ -733,6 +800,12 @@ ALTER TABLE ONLY tidewheel.tenant
 
 ALTER TABLE ONLY tidewheel.worker
     ADD CONSTRAINT worker_pkey PRIMARY KEY (id);
+
+CREATE INDEX artifact_digest ON tidewheel.artifact USING btree (digest);
+
+CREATE INDEX artifact_tenant ON tidewheel.artifact USING btree (tenant, id);
+
+CREATE INDEX artifact_used ON tidewheel.artifact USING btree (used_at);
 
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
 

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from tidewheel.model.order import Head, Shares
-from tidewheel.model.pace import Pace, fit, look_at, passed, room
+from tidewheel.model.pace import GatePace, fit, look_at, passed, room
 from tidewheel.store.lanes import Lane
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.memory import Pair
@@ -20,7 +20,7 @@ class Paces:
     """What slow gates let through at an instant."""
 
     def __init__(self, rows: Sequence[Any] = ()) -> None:
-        self._paces: dict[UUID, Pace] = {row["id"]: Pace(row["rate"], row["ready"]) for row in rows}
+        self._paces: dict[UUID, GatePace] = {row["id"]: GatePace(row["rate"], row["ready"]) for row in rows}
         self._now: float = rows[0]["now"] if rows else 0.0
 
     @property
@@ -28,7 +28,7 @@ class Paces:
         """How many may pass each of them."""
         return {gate: room(pace, self._now) for gate, pace in self._paces.items()}
 
-    def after(self, counts: Mapping[UUID, int]) -> dict[UUID, Pace]:
+    def after(self, counts: Mapping[UUID, int]) -> dict[UUID, GatePace]:
         """Return the paces of the gates that so many pass now."""
         return {
             gate: passed(self._paces[gate], count, self._now) for gate, count in counts.items() if gate in self._paces

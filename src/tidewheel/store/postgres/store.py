@@ -3,6 +3,7 @@
 from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
+from tidewheel.store.postgres.artifacts import Artifacts
 from tidewheel.store.postgres.capping import Capping
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
 from tidewheel.store.postgres.dead_letters import DeadLetters
@@ -23,6 +24,7 @@ from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
 from tidewheel.store.postgres.settling import Settling
 from tidewheel.store.postgres.sharing import Sharing
+from tidewheel.store.postgres.statistics import Statistics
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
 
@@ -43,9 +45,11 @@ class PostgresStore(
     Occurring,
     Searching,
     Keys,
+    Artifacts,
     Depending,
     Explaining,
     Duties,
+    Statistics,
     Keeping,
 ):
     """See `store.base.Store`."""
@@ -62,6 +66,28 @@ class PostgresStore(
     async def close(self) -> None:
         await self._hints.close()
         await self._db.close()
+
+
+class PostgresReplica(PostgresStore):
+    """A standby of a database: it is only read."""
+
+    async def lag(self) -> float:
+        """Return for how many seconds it has heard nothing new, 0 if there was nothing new to hear."""
+        seconds: float = await self._db.read(lambda connection: connection.fetchval(SQL["replica_lag"]))
+        return seconds
+
+
+async def open_replica(url: str, *, pool_size: int = 10) -> PostgresReplica:
+    """Open a standby, or say what is wrong with it."""
+    database = await connect(url, pool_size=pool_size)
+    try:
+        check_version(await database.read(version_of), len(MIGRATIONS))
+        row = await database.read(lambda connection: one(connection, SQL["meta"]))
+        database.learn_time(row["now"])
+        return PostgresReplica(database, row["epoch"], MAX_ARGS_BYTES)
+    except BaseException:
+        await database.close()
+        raise
 
 
 async def open_store(

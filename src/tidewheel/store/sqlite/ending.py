@@ -193,6 +193,8 @@ def _move_to_history(
     session.run(statement, ends=ends, now=now)
     if session.connection.changes() != len(rows):  # the copy is guarded; what it left out must not be removed
         raise AssertionError("a job was not in the state in which it was to end")
+    last = session.connection.last_insert_rowid()
+    session.run("note_ended", first=last - len(rows) + 1, last=last, now=now)
     session.run("remove", ends=ends)
     session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
 

@@ -1,4 +1,4 @@
-"""Waiting for writes to a file, without opening it and at no cost while there are none; Linux alone can tell."""
+"""Waiting until someone touches a file, without opening it and at no cost meanwhile; Linux alone can tell."""
 
 import ctypes
 import errno
@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-_MODIFY: Final = 0x002
+_ATTRIB: Final = 0x004
 _MOVED_TO: Final = 0x080
 _CREATE: Final = 0x100
 _EVENT: Final = struct.Struct("iIII")
@@ -17,7 +17,7 @@ _READ: Final = 64 * 1024
 
 
 class FileWatch:
-    """Tells when a file was written or created; it may come and go while it is watched."""
+    """Tells when a file was touched or created; it may come and go while it is watched."""
 
     def __init__(self, path: Path) -> None:
         """Raise OSError where the system does not tell, or has no watches left."""
@@ -36,7 +36,7 @@ class FileWatch:
         self._poll.register(self._stopped, select.POLLIN)
 
     def wait(self, seconds: float | None) -> bool:
-        """Return True when the file was written or created, False when the time has passed or `stop` was called."""
+        """Return True when the file was touched or created, False when the time has passed or `stop` was called."""
         ready = {descriptor for descriptor, _ in self._poll.poll(None if seconds is None else seconds * 1000)}
         return self._events in ready and self._drain()
 
@@ -65,13 +65,13 @@ class FileWatch:
             start += _EVENT.size + length
             if watch != self._folder or name == os.fsencode(self._path.name):
                 ours = True
-                if not mask & _MODIFY:  # it was made or removed, or there were more events than the system keeps
+                if not mask & _ATTRIB:  # it was made or removed, or there were more events than the system keeps
                     self._watch_file()
         return ours
 
     def _watch_file(self) -> None:
         with suppress(FileNotFoundError):
-            self._add(self._path, _MODIFY)
+            self._add(self._path, _ATTRIB)
 
     def _add(self, path: Path, mask: int) -> int:
         return self._check(self._libc.inotify_add_watch(self._events, os.fsencode(path), mask))
@@ -82,6 +82,12 @@ class FileWatch:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         return answer
+
+
+def touch(path: Path) -> None:
+    """Wake whoever watches a file; that it could not be done is no reason to fail."""
+    with suppress(OSError):
+        os.utime(path)
 
 
 def _libc() -> Any:

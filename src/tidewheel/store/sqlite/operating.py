@@ -1,4 +1,4 @@
-"""What operators ask of the store: gates, the shares of tenants, and why a job does not run."""
+"""What operators ask of the store: gates, the shares of tenants, numbers over time, and why a job does not run."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,9 +10,10 @@ import apsw
 from tidewheel.clock import Clock
 from tidewheel.model.checks import check_name
 from tidewheel.model.gate import Gate, GateSpec, check_gate
+from tidewheel.model.statistics import StatFilter, StatPoint, check_stat_filter
 from tidewheel.model.tenant import Tenant, check_weight
 from tidewheel.model.why import Facts
-from tidewheel.store.sqlite import explaining, gating, sharing
+from tidewheel.store.sqlite import explaining, gating, sharing, statistics
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 
 class Operating:
-    """A part of the store; see `store.gating`, `store.sharing` and `store.explaining`."""
+    """A part of the store; see `store.gating`, `store.sharing`, `store.counting` and `store.explaining`."""
 
     _clock: Clock
 
@@ -49,6 +50,13 @@ class Operating:
 
     async def tenants(self, *, tenant: str | None = None) -> list[Tenant]:
         return await self._read(lambda connection: sharing.tenants(connection, tenant))
+
+    async def statistics(self, where: StatFilter) -> list[StatPoint]:
+        checked = check_stat_filter(where)
+        return await self._read(lambda connection: statistics.statistics(connection, checked))
+
+    async def fold_statistics(self, *, limit: int = 1000) -> int:
+        return await self._write(lambda session: statistics.fold(session, limit))
 
     async def explain(self, job_id: UUID, *, tenant: str | None = None) -> Facts:
         now = micros(self._clock.now())

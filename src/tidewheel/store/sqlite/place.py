@@ -48,9 +48,15 @@ def read_mounts() -> str:
         return ""
 
 
+def log_of(path: Path) -> Path:
+    """Return the write-ahead log of a store; it is beside the file itself, not beside a link to it."""
+    file = path.resolve()
+    return file.with_name(f"{file.name}-wal")
+
+
 def leftover_log(path: Path) -> int:
-    """Return the size of the write-ahead log beside a store, 0 if there is none."""
+    """Return the size of the write-ahead log of a store, 0 if there is none."""
     try:
-        return path.with_name(f"{path.name}-wal").stat().st_size
+        return log_of(path).stat().st_size
     except OSError:
         return 0

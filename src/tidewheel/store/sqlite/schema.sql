@@ -5,7 +5,9 @@ CREATE TABLE meta (
     epoch     INTEGER NOT NULL DEFAULT 1,
     -- Rises when a lane appears or a gate moves, so that other processes know when to read the lanes again.
     lanes     INTEGER NOT NULL DEFAULT 0,
-    census_at INTEGER NOT NULL DEFAULT 0
+    census_at INTEGER NOT NULL DEFAULT 0,
+    -- By which servers sign the addresses that they hand out.
+    signing_key BLOB NOT NULL DEFAULT (randomblob(32))
 ) STRICT;
 
 CREATE TABLE tenant (
@@ -236,6 +238,27 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE ended (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE statistic (
+    hour   INTEGER NOT NULL CHECK (hour IN (0, 1)),
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL,
+    PRIMARY KEY (hour, at, lane, state)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
     finished   INTEGER NOT NULL,
@@ -406,6 +429,29 @@ CREATE TABLE audit (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX audit_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
+
+CREATE TABLE artifact (
+    id         BLOB NOT NULL PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    digest     TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL,
+    UNIQUE (tenant, digest)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX artifact_tenant ON artifact (tenant, id);
+
+CREATE INDEX artifact_used ON artifact (used_at);
+
+CREATE INDEX artifact_digest ON artifact (digest);
+
+CREATE TABLE artifact_grave (
+    digest TEXT NOT NULL PRIMARY KEY,
+    dug_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,

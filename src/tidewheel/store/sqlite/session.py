@@ -1,5 +1,6 @@
 """What the writer thread works with: the connection inside a transaction, the time, and what it remembers."""
 
+import enum
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,6 +18,15 @@ from tidewheel.store.sqlite.values import micros, span
 _SOON: Final = span(SOON)
 
 
+class Hint(enum.Enum):
+    """Who should hear that something happened."""
+
+    FOR_ALL = enum.auto()
+    """It was done here, so the listeners of all processes."""
+    FOR_US = enum.auto()
+    """It was done by another process, which told the others itself."""
+
+
 class Session:
     """Handed to every piece of work. Used by the writer thread alone."""
 
@@ -29,6 +39,8 @@ class Session:
         self._clock = clock
         self._seen_version = self._version()
         self._stirred = False
+        self._others_wrote = False
+        self._heard = False
 
     @property
     def now(self) -> int:
@@ -46,16 +58,22 @@ class Session:
         if version != self._seen_version:
             self._seen_version = version
             self.lanes.doubt()
-            self.stir()
+            self._others_wrote = True
+
+    def hear(self) -> None:
+        """Note that another process may have said that listeners should hear of what it wrote."""
+        self.notice_others()
+        self._heard, self._others_wrote = self._others_wrote, False
 
     def stir(self) -> None:
         """Note that something happened which listeners should hear of after the commit."""
         self._stirred = True
 
-    def take_hint(self) -> bool:
-        """Tell whether listeners should hear of what happened since the last time."""
-        hint = self._stirred or self.lanes.soonest <= self.now + _SOON
-        self._stirred, self.lanes.soonest = False, NEVER
+    def take_hint(self) -> Hint | None:
+        """Tell whether listeners should hear of what happened since the last time, and which."""
+        stirred = self._stirred or self.lanes.soonest <= self.now + _SOON
+        hint = Hint.FOR_ALL if stirred else Hint.FOR_US if self._heard else None
+        self._stirred, self._heard, self.lanes.soonest = False, False, NEVER
         return hint
 
     def forget(self) -> None:

@@ -5,18 +5,18 @@ from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
-from tidewheel.model.pace import Pace, look_at, passed, room
+from tidewheel.model.pace import GatePace, look_at, passed, room
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import id_of
 
 _SECOND: Final = 1e6
 
-Paces = dict[UUID, Pace]
+Paces = dict[UUID, GatePace]
 
 
 def paces(session: Session) -> Paces:
     """Return the paces of all slow gates; asked only where some lane is slow."""
-    return {id_of(number): Pace(rate, ready_at / _SECOND) for number, rate, ready_at in session.rows("slow_gates")}
+    return {id_of(number): GatePace(rate, ready_at / _SECOND) for number, rate, ready_at in session.rows("slow_gates")}
 
 
 def rooms(session: Session, now: int) -> dict[UUID, int]:

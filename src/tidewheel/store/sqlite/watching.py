@@ -1,7 +1,11 @@
-"""Noticing what other processes commit: a thread that sleeps until the log is written, then looks at the version."""
+"""Noticing what other processes commit: a thread that sleeps until one touches the log, then looks at the version.
+
+Whoever commits something that others should hear of touches the log afterwards. Commits that concern nobody else, as
+those of a keeper that finds nothing to do, wake nobody.
+"""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -9,6 +13,7 @@ import apsw
 
 from tidewheel.store.sqlite.connection import connect_reader
 from tidewheel.store.sqlite.inotify import FileWatch
+from tidewheel.store.sqlite.place import log_of
 
 LOOK_EVERY: Final = 0.02
 """Seconds between two looks where the system does not tell of writes."""
@@ -16,9 +21,6 @@ PAUSE: Final = 0.005
 """Seconds between two hints at least: a process that commits all the time must not keep the others busy."""
 BREATH: Final = 0.001
 """Seconds between two looks at least."""
-NAPS: Final = (*[0.001] * 10, *[0.005] * 8, *[0.02] * 10)
-"""The log is written, then synced, and only then does the commit count. So after each write there are looks for a
-while, also after one that showed a change, for that may have been another's."""
 AFTER_AN_ERROR: Final = 1.0
 
 
@@ -26,7 +28,7 @@ class Watch(Protocol):
     """Something that tells when to look."""
 
     def wait(self, seconds: float | None) -> bool:
-        """Return True after a write, False when the time has passed or `stop` was called."""
+        """Return True after a touch, False when the time has passed or `stop` was called."""
         ...
 
     def stop(self) -> None: ...
@@ -53,7 +55,7 @@ class Ticks:
 
 
 class Watcher:
-    """Calls `changed` soon after any connection has committed, and `ailing` when that cannot be told, or can again."""
+    """Calls `changed` soon after a commit worth hearing of, and `ailing` when that cannot be told, or can again."""
 
     def __init__(self, path: Path, changed: Callable[[], None], ailing: Callable[[bool], None]) -> None:
         self._changed = changed
@@ -77,10 +79,8 @@ class Watcher:
     # Below here everything runs on the thread.
 
     def _work(self) -> None:
-        naps: Iterator[float] = iter(())
         while not self._stopped.is_set():
-            if self._watch.wait(next(naps, None)):
-                naps = iter(NAPS)
+            self._watch.wait(None)
             try:
                 self._look()
             except apsw.Error:
@@ -110,6 +110,6 @@ class Watcher:
 
 def _watch(path: Path) -> Watch:
     try:
-        return FileWatch(path.with_name(f"{path.name}-wal"))
+        return FileWatch(log_of(path))
     except OSError:
         return Ticks()

@@ -17,7 +17,9 @@ import apsw
 
 from tidewheel.errors import TideError, Unavailable
 from tidewheel.store.sqlite.connection import Busy, translate
-from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.inotify import touch
+from tidewheel.store.sqlite.place import log_of
+from tidewheel.store.sqlite.session import Hint, Session
 
 T = TypeVar("T")
 
@@ -37,7 +39,7 @@ class Call(NamedTuple):
 
 
 class Look:
-    """Asks the thread to see whether another process has committed something."""
+    """Asks the thread to see whether another process has committed something that listeners should hear of."""
 
 
 _LOOK: Final = Look()
@@ -57,6 +59,7 @@ class Writer:
         self.commits = 0
         self.on_hint: Callable[[], None] | None = None
         """Called on the thread after a commit, by this process or another, that listeners should hear of."""
+        self._log = log_of(path)
         self._connection.set_wal_hook(self._note_log)
         self._thread = threading.Thread(target=self._work, name=f"tide-writer {path.name}", daemon=True)
         self._thread.start()
@@ -88,7 +91,7 @@ class Writer:
         while (first := self._calls.get()) is not None:
             if isinstance(first, Look):
                 with suppress(apsw.Error):  # whatever is wrong shows at the next piece of work
-                    self._session.notice_others()
+                    self._session.hear()
             else:
                 answers = self._do_group(first)
                 _tell(answers)
@@ -99,7 +102,12 @@ class Writer:
         self._connection.close()
 
     def _give_hint(self) -> None:
-        if self._session.take_hint() and self.on_hint is not None:
+        hint = self._session.take_hint()
+        if hint is None:
+            return
+        if hint is Hint.FOR_ALL:
+            touch(self._log)
+        if self.on_hint is not None:
             self.on_hint()
 
     def _do_group(self, first: Call) -> list[tuple[Call, Any]]:

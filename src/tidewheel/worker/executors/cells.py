@@ -40,7 +40,7 @@ class Cell:
         self._launcher = launcher
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         confinement = Confinement(isolation=isolation, scratch=place.directory)
-        self._tree = launcher.fork("cell", confinement, [theirs.detach()])
+        self.tree = launcher.fork("cell", confinement, [theirs.detach()])
         self._silent: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._wire = Wire(ours, self._hear, lambda: self._silent.set_result(None))
         self._tenant: Tenant | None = None
@@ -58,13 +58,13 @@ class Cell:
     @property
     def pid(self) -> int | None:
         """The init, once it is known."""
-        return self._tree.pid
+        return self.tree.pid
 
     @property
     def is_usable(self) -> bool:
         """Whether it can have another command. A strict one has only one: it could leave things in its namespaces."""
         used_up = self._commands >= (1 if self.isolation == "strict" else MAX_COMMANDS)
-        return not used_up and not self._tree.gone.done() and self._launcher.lives
+        return not used_up and not self.tree.gone.done() and self._launcher.lives
 
     def begin(self, program: Program, fds: list[int], tenant: Tenant) -> None:
         """Run a command; takes its stdin, stdout and stderr over."""
@@ -75,13 +75,13 @@ class Cell:
     def tell(self, word: Word) -> None:
         """Pass a word on to the command; `kill` ends the whole cell, for that cannot fail."""
         if word == "kill":
-            self._tree.tell("kill")
+            self.tree.tell("kill")
         else:
             self._wire.send(_encode(Say(word)))
 
     def retire(self) -> None:
         """End it."""
-        self._tree.tell("kill")
+        self.tree.tell("kill")
 
     def _hear(self, data: bytes) -> None:
         tenant, self._tenant = self._tenant, None
@@ -90,8 +90,8 @@ class Cell:
 
     async def _end(self) -> None:
         """When the tree is gone, hear the last words out and end what may have run in it."""
-        await self._tree.gone
+        await self.tree.gone
         await self._silent
         if self._tenant is not None:
-            self._tenant.evicted(self._tree.body)
+            self._tenant.evicted(self.tree.body)
         self.place.close()

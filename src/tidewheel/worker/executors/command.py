@@ -19,10 +19,11 @@ from tidewheel.tasks.definition import Isolation
 from tidewheel.worker.execution import End, Ended, Execution, Order, Sink
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.cells import Cell
+from tidewheel.worker.executors.groups import Groups
 from tidewheel.worker.executors.idle import Idle
 from tidewheel.worker.executors.launching import LauncherKeeper, LauncherOptions
 from tidewheel.worker.executors.output import Output
-from tidewheel.worker.executors.underway import EndedAtOnce, Underway, end_by_signal, end_of_tree
+from tidewheel.worker.executors.underway import EndedAtOnce, Kills, Underway, end_by_signal, end_of_tree
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.launcher.messages import MAX_MESSAGE, BodyEnded, Exited, Program
 from tidewheel.worker.sandbox import environment
@@ -55,6 +56,7 @@ class CommandExecutor:
         self._directory = directory
         self._artifacts = artifacts
         self._watch = Watch(clock)
+        self._groups = Groups(wanted=options.grounds.cgroups)
         self._idle: Idle[Cell] = Idle(slots)
         self._cells: set[Cell] = set()
         self._count = 0
@@ -75,7 +77,8 @@ class CommandExecutor:
                 cell.retire()
             end = End.FATAL if isinstance(error, Invalid) else End.ERROR
             return EndedAtOnce(Ended(end=end, message=clean_text(str(error), 2_000)))
-        run = Command(command, order, cell, self._watch)
+        kills = await self._groups.bound(cell.tree, order.memory)
+        run = Command(command, order, cell, self._watch, kills)
         run.begin(program, sink, self._take_back)
         return run
 
@@ -128,8 +131,8 @@ class CommandExecutor:
 class Command(Underway):
     """One command under way."""
 
-    def __init__(self, command: CommandCall, order: Order, cell: Cell, watch: Watch) -> None:
-        super().__init__(order, cell)
+    def __init__(self, command: CommandCall, order: Order, cell: Cell, watch: Watch, kills: Kills | None) -> None:
+        super().__init__(order, cell, kills)
         self._command = command
         self._cell = cell
         self._watch = watch
@@ -148,7 +151,8 @@ class Command(Underway):
     def left(self, exited: Exited) -> None:
         """Take how the command ended; nothing of it is left."""
         self._hear_out()
-        usage = Usage(cpu_seconds=exited.cpu_seconds, peak_rss_bytes=exited.peak_rss, isolation=exited.layers)
+        layers = (*exited.layers, *self._cell.tree.layers)
+        usage = Usage(cpu_seconds=exited.cpu_seconds, peak_rss_bytes=exited.peak_rss, isolation=layers)
         self._end(self._judge(exited, usage))
         if self.was_disturbed:
             self._cell.retire()
@@ -158,7 +162,7 @@ class Command(Underway):
     def evicted(self, body: BodyEnded | None) -> None:
         """Take how the cell ended, before the command did."""
         self._hear_out()
-        self._end(end_of_tree(body, Usage(), oom_kills=self._watch.recent_oom_kills))
+        self._end(end_of_tree(body, Usage(), oom_kills=self.kills or self._watch.recent_oom_kills))
 
     def _hear_out(self) -> None:
         for output in self._outputs:
@@ -179,7 +183,9 @@ class Command(Underway):
     def _judge(self, exited: Exited, usage: Usage) -> Ended:
         if exited.status is None:
             return Ended(end=End.FATAL, message=exited.missing or "", usage=usage)
-        by_signal = end_by_signal(exited.status, usage, oom_kills=self._watch.recent_oom_kills)
+        by_signal = end_by_signal(exited.status, usage, oom_kills=self.kills or self._watch.recent_oom_kills)
+        if by_signal is None and exited.status not in self._command.ok_exit_codes and self.kills and self.kills():
+            return Ended(end=End.OOM, message="the kernel killed a process of it for want of memory", usage=usage)
         return by_signal or msgspec.structs.replace(
             self._judge_code(exited.status), exit_code=exited.status, usage=usage
         )

@@ -30,7 +30,8 @@ from tidewheel.worker.launcher.messages import (
     Unloadable,
     Word,
 )
-from tidewheel.worker.sandbox import environment
+from tidewheel.worker.sandbox import cgroups, environment
+from tidewheel.worker.sandbox.cgroups import Group
 from tidewheel.worker.sandbox.layers import Confinement, Grounds
 
 _LOAD_SECONDS: Final = 60
@@ -58,6 +59,10 @@ class Tree:
         self.number = number
         self.pid: int | None = None
         """The init, once it is known."""
+        self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done once it is."""
+        self.group: Group | None = None
+        """The control group that it was moved into, if it was."""
         self.body: BodyEnded | None = None
         """How the body ended; None if it was killed with the whole tree."""
         self.cpu_seconds = 0.0
@@ -67,6 +72,16 @@ class Tree:
         """Pass a word on to it; nothing happens if it has ended."""
         if not self.gone.done():
             self._launcher.send(Tell(self.number, word))
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """What was put on from outside."""
+        return () if self.group is None else (cgroups.LAYER,)
+
+    def has_started(self, pid: int) -> None:
+        """Note who its init is."""
+        self.pid = pid
+        self.started.set_result(None)
 
     def is_gone(self) -> None:
         """Note that nothing of it is left."""
@@ -148,7 +163,7 @@ class Launcher:
                 if not self._loaded.done():
                     self._loaded.set_exception(Invalid(report.field, report.why))
             case Started():
-                self._trees[report.tree].pid = report.pid
+                self._trees[report.tree].has_started(report.pid)
             case BodyEnded():
                 self._trees[report.tree].body = report
             case Gone():

@@ -15,7 +15,7 @@ from tidewheel.worker.execution import End, Ended, Order, Sink
 from tidewheel.worker.executors.launching import Launcher
 from tidewheel.worker.executors.output import Output
 from tidewheel.worker.executors.scratch import Place, output_files
-from tidewheel.worker.executors.underway import Underway, end_of_tree
+from tidewheel.worker.executors.underway import Kills, Underway, end_of_tree
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.launcher.frames import Frames, TooLong, frame
 from tidewheel.worker.launcher.messages import Done, Job, Logged, Progressed, Ready, Saved, Words
@@ -61,9 +61,11 @@ class Child(asyncio.Protocol):
         """Whether it can have a run."""
         return not self.tree.gone.done() and self._launcher.lives
 
-    def begin(self, order: Order, sink: Sink, at_free: Callable[["Child"], None]) -> Underway:
+    def begin(
+        self, order: Order, sink: Sink, at_free: Callable[["Child"], None], kills: Kills | None = None
+    ) -> Underway:
         """Give it a run, and say when it can have another one."""
-        self._run, self._sink, self._done = Underway(order, self.tree), sink, None
+        self._run, self._sink, self._done = Underway(order, self.tree, kills), sink, None
         self._at_free = at_free
         for output in self._outputs:
             output.sink = sink
@@ -174,16 +176,18 @@ class Child(asyncio.Protocol):
             output.sink = None
         self._watch.remove(run)
         left = self._place.set_aside() if done is None or done.untidy else None
-        run.finish(self._end_of_tree() if done is None else _ended(done, self._usage(done), left), left)
+        run.finish(self._end_of_tree(run) if done is None else _ended(done, self._usage(done), left), left)
 
-    def _end_of_tree(self) -> Ended:
+    def _end_of_tree(self, run: Underway) -> Ended:
         body = self.tree.body
         peak = 0 if body is None else body.peak_rss
-        usage = Usage(cpu_seconds=self.tree.cpu_seconds, peak_rss_bytes=peak, isolation=self._layers)
-        return end_of_tree(body, usage, oom_kills=self._watch.recent_oom_kills)
+        usage = Usage(cpu_seconds=self.tree.cpu_seconds, peak_rss_bytes=peak, isolation=self._layers + self.tree.layers)
+        return end_of_tree(body, usage, oom_kills=run.kills or self._watch.recent_oom_kills)
 
     def _usage(self, done: Done) -> Usage:
-        return Usage(cpu_seconds=done.cpu_seconds, peak_rss_bytes=done.peak_rss, isolation=self._layers)
+        return Usage(
+            cpu_seconds=done.cpu_seconds, peak_rss_bytes=done.peak_rss, isolation=self._layers + self.tree.layers
+        )
 
 
 def _ended(done: Done, usage: Usage, left: str | None) -> Ended:

@@ -10,6 +10,7 @@ from tidewheel.tasks.ending import End, Ended
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.execution import Execution, Order, Sink
 from tidewheel.worker.executors import scratch
+from tidewheel.worker.executors.groups import Groups
 from tidewheel.worker.executors.idle import Idle
 from tidewheel.worker.executors.launching import Launcher, LauncherKeeper, LauncherOptions
 from tidewheel.worker.executors.pool import Child
@@ -29,6 +30,7 @@ class ProcessExecutor:
         self._warm = slots if warm is None else min(warm, slots)
         """How many runners are forked before they are needed."""
         self._watch = Watch(clock)
+        self._groups = Groups(wanted=options.grounds.cgroups)
         self._idle: Idle[Child] = Idle(slots)
         self._children: set[Child] = set()
         self._count = 0
@@ -45,7 +47,8 @@ class ProcessExecutor:
         child = self._idle.take(order.isolation)
         try:
             child = child or await self._new_child(await self._launchers.get(), order.isolation)
-            return child.begin(order, sink, self._idle.keep)
+            kills = await self._groups.bound(child.tree, order.memory)
+            return child.begin(order, sink, self._idle.keep, kills)
         except (Invalid, OSError) as error:
             return EndedAtOnce(Ended(end=End.ERROR, message=f"its process could not be started: {error}"))
 

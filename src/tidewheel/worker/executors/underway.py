@@ -13,6 +13,9 @@ from tidewheel.worker.launcher.messages import BodyEnded, Word
 
 _OOM_KILL: Final = -signal.SIGKILL
 
+Kills = Callable[[], int]
+"""Returns how many processes of a run the kernel has killed for want of memory."""
+
 
 class Holder(Protocol):
     """What a run is in."""
@@ -28,9 +31,11 @@ class Holder(Protocol):
 class Underway:
     """Implements `Execution`. However the body ends once it was asked to stop, that is how the run ended."""
 
-    def __init__(self, order: Order, holder: Holder) -> None:
+    def __init__(self, order: Order, holder: Holder, kills: Kills | None = None) -> None:
         self.order = order
         self.holder = holder
+        self.kills = kills
+        """Counts what the kernel killed of it for want of memory; None if nothing counts that for it alone."""
         self._left: str | None = None
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
@@ -144,7 +149,7 @@ def end_of_tree(body: BodyEnded | None, usage: Usage, *, oom_kills: Callable[[],
 def end_by_signal(status: int, usage: Usage, *, oom_kills: Callable[[], int]) -> Ended | None:
     """Judge the end of a process that was ended by a signal; None if it exited."""
     if status == _OOM_KILL and oom_kills():
-        return Ended(end=End.OOM, message="the kernel ran out of memory and killed it", usage=usage)
+        return Ended(end=End.OOM, message="the kernel killed it for want of memory", usage=usage)
     if status < 0:
         return Ended(end=End.SIGNAL, message=f"killed by {_signal_name(-status)}", usage=usage)
     return None

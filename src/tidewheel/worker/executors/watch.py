@@ -66,6 +66,8 @@ def _judge(run: Underway, root: int) -> None:
             used += tree.resident(pid)
     if run.order.memory is not None and used > run.order.memory:
         run.kill(End.OOM, f"used {used} bytes of memory, and {run.order.memory} were allowed")
+    elif run.kills is not None and run.kills():  # the kernel ends one process; the others would go on without it
+        run.kill(End.OOM, f"wanted more than the {run.order.memory} bytes of memory that were allowed")
 
 
 def _oom_kills() -> int:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.tasks.definition import Isolation
-from tidewheel.worker.sandbox import kernel, landlock, limits, namespaces, tree
+from tidewheel.worker.sandbox import cgroups, kernel, landlock, limits, namespaces, tree
 from tidewheel.worker.sandbox.namespaces import Ability
 
 SESSION: Final = "session"
@@ -36,6 +36,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     """Files and directories that tasks may write to besides their scratch directory."""
     namespaces: bool = True
     """Whether to use namespaces where the kernel offers them."""
+    cgroups: bool = True
+    """Whether to use control groups where the worker may make them."""
 
 
 class Sandbox:
@@ -117,5 +119,11 @@ def report() -> list[Layer]:
         Layer("pid-namespace", active=has, why=how),
         Layer("network-namespace", active=has, why=f"{how}; only for strict tasks"),
         Layer(LANDLOCK, active=version > 0, why=f"version {version}" if version else "the kernel has it not, or off"),
-        Layer("cgroup", active=False, why="not used: memory and processes are watched by sampling"),
+        _report_groups(),
     ]
+
+
+def _report_groups() -> Layer:
+    if cgroups.find_home() is None:
+        return Layer(cgroups.LAYER, active=False, why="no group was handed over; memory is watched by sampling instead")
+    return Layer(cgroups.LAYER, active=True, why="tasks with a bound on their memory get a group of their own")

@@ -11,7 +11,9 @@ CREATE TABLE tidewheel.meta (
     epoch     bigint NOT NULL DEFAULT 1,
     -- Rises when a lane appears or a gate moves, so that claimers know when to read the lanes anew.
     lanes     bigint NOT NULL DEFAULT 0,
-    census_at timestamptz NOT NULL DEFAULT '0001-01-01 00:00+00'
+    census_at timestamptz NOT NULL DEFAULT '0001-01-01 00:00+00',
+    -- By which servers sign the addresses that they hand out: 244 random bits.
+    signing_key bytea NOT NULL DEFAULT sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8'))
 );
 INSERT INTO tidewheel.meta DEFAULT VALUES;
 
@@ -82,6 +84,8 @@ CREATE TABLE tidewheel.job (
     options         json,
     limit_keys      text[],
     waits_for       text CHECK ((waits_for IS NOT NULL) = (state = 'limited')),
+    -- The run_at with which it waited for a limit before it was let go: its place if it must wait again.
+    stood_at        timestamptz,
     unique_key      text,
     idempotency_key text,
     cancel_reason   text,
@@ -258,6 +262,28 @@ CREATE TABLE tidewheel.census (
     jobs     bigint NOT NULL,
     PRIMARY KEY (lane, state, priority)
 );
+
+-- How late jobs began and how long they ran, noted by the batch that ended them; a duty folds that into statistic.
+CREATE TABLE tidewheel.ended (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     timestamptz NOT NULL,
+    lane   integer NOT NULL,
+    state  text NOT NULL,
+    jobs   integer NOT NULL,
+    delays interval[],
+    runs   interval[]
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+CREATE TABLE tidewheel.statistic (
+    at     timestamptz NOT NULL,
+    lane   integer NOT NULL,
+    state  text NOT NULL,
+    hour   boolean NOT NULL,
+    jobs   bigint NOT NULL,
+    delays text NOT NULL,
+    runs   text NOT NULL,
+    PRIMARY KEY (hour, at, lane, state)
+) WITH (fillfactor = 80);
 
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE tidewheel.finish_rate (
@@ -464,6 +490,28 @@ BEGIN
     END LOOP;
     RETURN made;
 END $$;
+
+-- Who has which file. The bytes are elsewhere, named by the digest, and shared by all tenants that have the same.
+CREATE TABLE tidewheel.artifact (
+    id         uuid PRIMARY KEY,
+    tenant     text NOT NULL,
+    digest     text NOT NULL,
+    size       bigint NOT NULL,
+    name       text NOT NULL,
+    created_by text NOT NULL,
+    created_at timestamptz NOT NULL,
+    used_at    timestamptz NOT NULL,
+    UNIQUE (tenant, digest)
+);
+CREATE INDEX artifact_tenant ON tidewheel.artifact (tenant, id);
+CREATE INDEX artifact_used ON tidewheel.artifact (used_at);
+CREATE INDEX artifact_digest ON tidewheel.artifact (digest);
+
+-- Files whose bytes are being deleted.
+CREATE TABLE tidewheel.artifact_grave (
+    digest text PRIMARY KEY,
+    dug_at timestamptz NOT NULL
+);
 
 -- The first thousand parents of a job.
 CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]

@@ -108,7 +108,8 @@ WITH away AS MATERIALIZED (
            ) AS head
 )
 UPDATE tidewheel.job
-   SET state = 'limited', waits_for = away.key, updated_at = tidewheel.now()
+   SET state = 'limited', waits_for = away.key, run_at = coalesce(job.stood_at, job.run_at), stood_at = NULL,
+       updated_at = tidewheel.now()
   FROM away
  WHERE job.ctid = away.at AND job.state || '' = 'queued'
 

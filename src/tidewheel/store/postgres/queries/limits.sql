@@ -30,7 +30,8 @@ UPDATE tidewheel.limit_key
 
 -- name: make_limited
 UPDATE tidewheel.job
-   SET state = 'limited', waits_for = refused.key, updated_at = tidewheel.now()
+   SET state = 'limited', waits_for = refused.key, run_at = coalesce(job.stood_at, job.run_at), stood_at = NULL,
+       updated_at = tidewheel.now()
   FROM unnest($1::uuid[], $2::text[]) AS refused (id, key)
  WHERE job.id = refused.id AND job.state || '' = 'queued'
 
@@ -56,7 +57,7 @@ WITH counted AS (
            ) AS waiter
 )
 UPDATE tidewheel.job
-   SET state = 'queued', waits_for = NULL, run_at = tidewheel.now(), updated_at = tidewheel.now()
+   SET state = 'queued', waits_for = NULL, run_at = tidewheel.now(), stood_at = job.run_at, updated_at = tidewheel.now()
   FROM waiters
  WHERE job.ctid = waiters.at AND job.state || '' = 'limited'
 RETURNING waiters.n

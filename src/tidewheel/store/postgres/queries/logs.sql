@@ -1,21 +1,14 @@
 -- name: append_logs
--- The job is most often active; for what comes late its record tells the lane.
-WITH piece AS MATERIALIZED (
-    SELECT *
-      FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::timestamptz[])
-           AS piece (job_id, token, first, last, lines, made)
-), stored AS (
+-- The job is most often active; for what comes late `pieces` looks at its record.
+WITH stored AS (
     INSERT INTO tidewheel.log (job_id, token, first, last, stored_at, lane, lines)
     SELECT piece.job_id, piece.token, piece.first, piece.last, tidewheel.now(),
-           coalesce((SELECT job.lane FROM tidewheel.job WHERE job.id = piece.job_id),
-                    (SELECT history.lane FROM tidewheel.job_history AS history
-                      WHERE history.id = piece.job_id AND history.finished_at >= piece.made - interval '1 day'
-                      LIMIT 1)),
-           piece.lines
-      FROM piece
+           (SELECT job.lane FROM tidewheel.job WHERE job.id = piece.job_id), piece.lines
+      FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+           AS piece (job_id, token, first, last, lines)
 )
 INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts)
-VALUES (tidewheel.now(), tidewheel.now(), $7, $8, $1, $2, $3)
+VALUES (tidewheel.now(), tidewheel.now(), $6, $7, $1, $2, $3)
 
 -- name: logs
 -- The next pieces beyond a line, as many as have $5 lines together. Of two with the same line the one that
@@ -87,7 +80,10 @@ SELECT log.job_id, log.token, log.first, log.lines, log.stored_at, tenant.name A
         WHERE log.job_id = named.job_id AND log.token = named.token AND log.first = named.first
           AND log.stored_at >= $4 AND log.stored_at <= $5
        ) AS log
-  JOIN tidewheel.lane ON lane.id = log.lane
+  JOIN tidewheel.lane ON lane.id = coalesce(log.lane, (
+       SELECT history.lane FROM tidewheel.job_history AS history
+        WHERE history.id = log.job_id AND history.finished_at <= log.stored_at
+        LIMIT 1))
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
 
 -- name: lock_segments
@@ -100,6 +96,14 @@ SELECT id, first_at, last_at, lines, chars, jobs, tokens, firsts, last_at < tide
   FROM tidewheel.log_fresh
  ORDER BY id
  LIMIT $1
+
+-- name: note_lanes_of_late
+-- Lines that came after the end of their jobs learn the lane before the records of these go.
+UPDATE tidewheel.log
+   SET lane = history.lane
+  FROM tidewheel.job_history AS history
+ WHERE log.job_id = ANY ($1::uuid[]) AND log.stored_at >= $2 AND log.stored_at <= $3 AND log.lane IS NULL
+   AND history.id = log.job_id
 
 -- name: add_segment
 INSERT INTO tidewheel.log_segment (first_at, last_at, jobs, tokens, firsts, words)

@@ -20,3 +20,11 @@ SELECT coalesce(max(number), 0) FROM tidewheel.migration
 
 -- name: note_migration
 INSERT INTO tidewheel.migration (number, name) VALUES ($1, $2)
+
+-- name: replica_lag
+-- What was received and not yet replayed, or a sender that is gone, makes the last replayed transaction tell the lag.
+SELECT CASE
+       WHEN NOT pg_is_in_recovery() THEN 0
+       WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn() AND EXISTS (SELECT FROM pg_stat_wal_receiver) THEN 0
+       ELSE coalesce(extract(epoch FROM statement_timestamp() - pg_last_xact_replay_timestamp()), 1e9)
+       END::float8

@@ -22,6 +22,14 @@ WITH outcome AS MATERIALIZED (
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
     SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, lane, 'succeeded', count(*) FROM gone GROUP BY lane
+), timed AS (
+    INSERT INTO tidewheel.ended (at, lane, state, jobs, delays, runs)
+    SELECT tidewheel.now(), gone.lane, 'succeeded', count(*),
+           array_agg(coalesce(outcome.started_at, gone.started_at) - gone.run_at),
+           array_agg(tidewheel.now() - coalesce(outcome.started_at, gone.started_at))
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+     GROUP BY gone.lane
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -58,6 +66,14 @@ WITH outcome AS MATERIALIZED (
 ), counted AS (
     INSERT INTO tidewheel.tally (day, lane, state, jobs)
     SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, lane, 'succeeded', count(*) FROM gone GROUP BY lane
+), timed AS (
+    INSERT INTO tidewheel.ended (at, lane, state, jobs, delays, runs)
+    SELECT tidewheel.now(), gone.lane, 'succeeded', count(*),
+           array_agg(coalesce(outcome.started_at, gone.started_at) - gone.run_at),
+           array_agg(tidewheel.now() - coalesce(outcome.started_at, gone.started_at))
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+     GROUP BY gone.lane
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -117,6 +133,13 @@ WITH ending AS MATERIALIZED (
     SELECT (tidewheel.now() AT TIME ZONE 'UTC')::date, gone.lane, ending.state, count(*)
       FROM gone JOIN ending ON ending.id = gone.id
      GROUP BY gone.lane, ending.state
+), timed AS (
+    INSERT INTO tidewheel.ended (at, lane, state, jobs, delays, runs)
+    SELECT tidewheel.now(), gone.lane, ending.state, count(*),
+           array_agg(coalesce(ending.started_at, gone.started_at) - gone.run_at) FILTER (WHERE gone.state = 'running'),
+           array_agg(tidewheel.now() - coalesce(ending.started_at, gone.started_at)) FILTER (WHERE gone.state = 'running')
+      FROM gone JOIN ending ON ending.id = gone.id
+     GROUP BY gone.lane, ending.state
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -150,7 +173,7 @@ UPDATE tidewheel.job
    SET state = 'queued', run_at = tidewheel.now() + greatest(back.delay, interval '0'), ended_at = tidewheel.now(),
        updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses,
        lane = CASE WHEN back.retried THEN tidewheel.lane_like(job.lane, true) ELSE job.lane END,
-       cancel_at = NULL, cancel_reason = NULL, held = false
+       cancel_at = NULL, cancel_reason = NULL, held = false, stood_at = NULL
   FROM (
        SELECT place.at, back.*
          FROM back

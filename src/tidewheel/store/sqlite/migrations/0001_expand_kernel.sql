@@ -6,7 +6,9 @@ CREATE TABLE meta (
     epoch     INTEGER NOT NULL DEFAULT 1,
     -- Rises when a lane appears or a gate moves, so that other processes know when to read the lanes again.
     lanes     INTEGER NOT NULL DEFAULT 0,
-    census_at INTEGER NOT NULL DEFAULT 0
+    census_at INTEGER NOT NULL DEFAULT 0,
+    -- By which servers sign the addresses that they hand out.
+    signing_key BLOB NOT NULL DEFAULT (randomblob(32))
 ) STRICT;
 INSERT INTO meta (one) VALUES (1);
 
@@ -227,6 +229,29 @@ CREATE TABLE census (
     PRIMARY KEY (lane, state, priority)
 ) STRICT, WITHOUT ROWID;
 
+-- How late jobs began and how long they ran, noted by the batch that ended them, as JSON lists of microseconds; a duty
+-- folds that into statistic.
+CREATE TABLE ended (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL
+) STRICT;
+-- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+CREATE TABLE statistic (
+    hour   INTEGER NOT NULL CHECK (hour IN (0, 1)),
+    at     INTEGER NOT NULL,
+    lane   INTEGER NOT NULL,
+    state  TEXT NOT NULL,
+    jobs   INTEGER NOT NULL,
+    delays TEXT NOT NULL,
+    runs   TEXT NOT NULL,
+    PRIMARY KEY (hour, at, lane, state)
+) STRICT, WITHOUT ROWID;
+
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
@@ -402,6 +427,28 @@ CREATE TABLE audit (
     detail  TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX audit_tenant ON audit (tenant, id) WHERE tenant IS NOT NULL;
+
+-- Who has which file. The bytes are elsewhere, named by the digest, and shared by all tenants that have the same.
+CREATE TABLE artifact (
+    id         BLOB NOT NULL PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    digest     TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    name       TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    used_at    INTEGER NOT NULL,
+    UNIQUE (tenant, digest)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX artifact_tenant ON artifact (tenant, id);
+CREATE INDEX artifact_used ON artifact (used_at);
+CREATE INDEX artifact_digest ON artifact (digest);
+
+-- Files whose bytes are being deleted.
+CREATE TABLE artifact_grave (
+    digest TEXT NOT NULL PRIMARY KEY,
+    dug_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
 CREATE VIEW active_job AS

@@ -46,6 +46,15 @@ SELECT job.id, lane, tenant, priority, ended.value ->> 3, run_at, due_at, start_
  CROSS JOIN job ON job.rowid = ended.value ->> 0
  WHERE job.token = ended.value ->> 1 AND +job.state = ended.value ->> 2
 
+-- name: note_ended
+-- Of those that were just copied, which follow one another.
+INSERT INTO ended (at, lane, state, jobs, delays, runs)
+SELECT :now, lane, state, count(*), json_group_array(started_at - run_at) FILTER (WHERE ran),
+       json_group_array(finished_at - started_at) FILTER (WHERE ran)
+  FROM job_history
+ WHERE rowid BETWEEN :first AND :last
+ GROUP BY lane, state
+
 -- name: remove
 DELETE FROM job WHERE rowid IN (SELECT value ->> 0 FROM json_each(:ends))
 

@@ -1,0 +1,133 @@
+"""What a job is to run: a command, or a task by its name. For single jobs and for schedules alike."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+
+from tidewheel.blobs import open_blobs
+from tidewheel.cli.guessing import name_among
+from tidewheel.cli.options import parse_labels
+from tidewheel.cli.verb import Session
+from tidewheel.clock import SystemClock
+from tidewheel.errors import Invalid
+from tidewheel.model.job import JobSpec
+from tidewheel.sdk import builtin
+from tidewheel.sdk.app import App
+from tidewheel.sdk.options import JobOptions, spec_of
+from tidewheel.sdk.task import Signature
+from tidewheel.tasks.definition import TaskOptions
+from tidewheel.tasks.loading import load_registry
+from tidewheel.wiring import blobs_url
+
+Argv = Annotated[list[str], typer.Argument(metavar="[-- COMMAND...]", help="The command and its arguments, after --.")]
+TaskName = Annotated[
+    str | None, typer.Option("--task", help="In place of a command: the kind of a task, such as shop.greet.")
+]
+Args = Annotated[str | None, typer.Option("--args", help='The arguments of the task, as JSON: {"name": "Ada"}.')]
+AppName = Annotated[
+    str | None,
+    typer.Option("--app", help="The app of the task, as package.module:attribute; its arguments are checked then."),
+]
+Artifact = Annotated[
+    str | None,
+    typer.Option(
+        help="A file that is sent along and is the program, or named {artifact} in the command; or its SHA-256."
+    ),
+]
+Level = Annotated[str | None, typer.Option("--priority", help="high, medium or low.  [default: medium]")]
+QueueName = Annotated[str | None, typer.Option("--queue", help="The queue to put it in.  [default: default]")]
+Labels = Annotated[list[str], typer.Option("--label", help="A label, such as team=web; may be repeated.")]
+Timeout = Annotated[str | None, typer.Option("--timeout", help="How long one attempt may take.  [default: 5m]")]
+Attempts = Annotated[int | None, typer.Option("--attempts", help="How often it is tried in all.  [default: 5]", min=1)]
+
+_is_digest: Final = re.compile(r"[0-9a-f]{64}").fullmatch
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run, as it was typed."""
+
+    argv: Sequence[str] = ()
+    task: str | None = None
+    args: str | None = None
+    app: str | None = None
+    artifact: str | None = None
+    blobs: str | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was."""
+        return bool(self.argv) or self.task is not None or self.artifact is not None
+
+
+def wishes_of(
+    *, priority: str | None, queue: str | None, label: Sequence[str], timeout: str | None, attempts: int | None
+) -> JobOptions:
+    """Return the options of a job that were given."""
+    given: dict[str, Any] = {"priority": priority, "queue": queue, "timeout": timeout}
+    wishes: Any = {name: value for name, value in given.items() if value is not None}
+    if label:
+        wishes["labels"] = parse_labels(label)
+    if attempts is not None:
+        wishes["retry"] = attempts
+    return wishes  # type: ignore[no-any-return] # of just these names
+
+
+def job_of(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
+    """Return the job that was asked for."""
+    if work.task is None:
+        return _command(session, work, wishes)
+    if work.argv or work.artifact is not None:
+        raise Invalid("task", "cannot be given together with a command")
+    args = {} if work.args is None else parse_arguments(work.args)
+    if work.app is None:
+        now = SystemClock().now()
+        return spec_of(work.task, args, TaskOptions(), wishes, now, tenant=session.tenant)
+    app = load_registry(work.app)
+    assert isinstance(app, App)
+    definition = app.registry.get(name_among("task", work.task, sorted(each.kind for each in app.registry)))
+    assert definition is not None
+    whose: JobOptions = {"tenant": session.tenant, **wishes}
+    return Signature[Any](app, definition, whose, (), args, immutable=True).spec()
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Return arguments that were given as JSON."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise Invalid("args", f'must be a JSON object such as {{"order": 7}}: {error}') from None
+
+
+def parse_instant(text: str, field: str) -> datetime:
+    """Return the instant that a text stands for; one without an offset is meant as the clocks here show it."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        why = f"must be a date and time such as 2030-01-01T12:00:00Z, not {text[:40]!r}"
+        raise Invalid(field, why) from None
+    return instant if instant.tzinfo is not None else instant.astimezone()
+
+
+def _command(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
+    if work.args is not None:
+        raise Invalid("args", "are for a task: name it by --task, or put the command's arguments after --")
+    options: Any = {**wishes}
+    if work.artifact is not None:
+        options["artifact"] = _digest(session, work.artifact, work.blobs)
+    return builtin.command(session.app(), list(work.argv), options).spec
+
+
+def _digest(session: Session, artifact: str, blobs: str | None) -> str:
+    """Return the digest of an artifact, and send the file first if one was named."""
+    if _is_digest(artifact):
+        return artifact
+    path = Path(artifact)
+    if not path.is_file():
+        raise Invalid("artifact", f"must be a file or a SHA-256, and there is no file {artifact[:200]}")
+    return asyncio.run(open_blobs(blobs_url(session.database, blobs)).put_file(path))

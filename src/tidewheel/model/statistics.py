@@ -1,0 +1,95 @@
+"""How many jobs ended, how late they began and how long they ran: by time, queue, kind and outcome."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_instant, check_name
+from tidewheel.model.histogram import Histogram
+from tidewheel.model.ids import EPOCH
+from tidewheel.model.states import State
+
+MINUTE: Final = timedelta(minutes=1)
+HOUR: Final = timedelta(hours=1)
+KEEP_MINUTES: Final = timedelta(days=2)
+"""After this the minutes of an hour are merged."""
+KEEP_STATISTICS: Final = timedelta(days=400)
+MOST_POINTS: Final = 2000
+
+
+class StatFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """What to add up."""
+
+    since: datetime
+    before: datetime
+    step: timedelta = MINUTE
+    """How much time is one point."""
+    tenant: str | None = None
+    kind: str | None = None
+    queue: str | None = None
+
+
+class StatPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended within one step."""
+
+    at: datetime
+    """When it begins."""
+    queue: str
+    kind: str
+    state: State
+    jobs: int
+    delays: Histogram
+    """From when a job might have started to when its last run did; of those that ran."""
+    runs: Histogram
+    """How long the last run took."""
+
+
+class StatRow(NamedTuple):
+    """The columns of every statement that reads numbers, in this order."""
+
+    at: datetime
+    queue: str
+    kind: str
+    state: str
+    jobs: int
+    delays: Histogram
+    runs: Histogram
+
+
+def check_stat_filter(where: StatFilter) -> StatFilter:
+    """Refuse what makes no sense or too many points."""
+    since, before = check_instant("since", where.since), check_instant("before", where.before)
+    if before <= since:
+        raise Invalid("before", "must be after the beginning")
+    if where.step < MINUTE or where.step % MINUTE:
+        raise Invalid("step", "must be whole minutes")
+    if (before - since) / where.step > MOST_POINTS:
+        raise Invalid("step", f"must be longer: there would be more than {MOST_POINTS} points")
+    for field, name in (("kind", where.kind), ("queue", where.queue)):
+        if name is not None:
+            check_name(field, name)
+    return msgspec.structs.replace(where, since=since, before=before)
+
+
+def begin_of(instant: datetime, step: timedelta) -> datetime:
+    """Return when the step begins in which an instant lies."""
+    return instant - (instant - EPOCH) % step
+
+
+def points_of(rows: Iterable[StatRow], where: StatFilter) -> list[StatPoint]:
+    """Add up numbers by step, queue, kind and outcome, in this order."""
+    sums: dict[tuple[datetime, str, str, str], tuple[list[int], Counter[int], Counter[int]]] = {}
+    for row in rows:
+        key = (begin_of(row.at, where.step), row.queue, row.kind, row.state)
+        jobs, delays, runs = sums.setdefault(key, ([], Counter(), Counter()))
+        jobs.append(row.jobs)
+        delays.update(row.delays)
+        runs.update(row.runs)
+    return [
+        StatPoint(at=at, queue=queue, kind=kind, state=State(state), jobs=sum(jobs), delays=delays, runs=runs)
+        for (at, queue, kind, state), (jobs, delays, runs) in sorted(sums.items(), key=lambda item: item[0])
+    ]

@@ -1,0 +1,1 @@
+"""The pages: what each of them shows, and what its forms do."""

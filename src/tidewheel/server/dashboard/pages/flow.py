@@ -1,0 +1,82 @@
+"""Gates and limits, with what they hold now."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tidewheel.model.states import WAITING
+from tidewheel.server.dashboard.visit import Done, Visit
+from tidewheel.server.problems import Refused
+
+
+async def load_gates(visit: Visit) -> Mapping[str, Any]:
+    """Return the closed gates, each with how many jobs wait behind it."""
+    gates = (await visit.desk.ask("list_gates")).gates
+    counted = await visit.desk.ask("list_queues")
+    return {
+        "gates": [(gate, _behind(gate, counted.queues)) for gate in gates],
+        "kinds": sorted({kind for queue in counted.queues for kind in queue.kinds}),
+        "queues": [queue.queue for queue in counted.queues],
+    }
+
+
+def _behind(gate: Any, queues: Sequence[Any]) -> int:
+    return sum(
+        numbers.get(state, 0)
+        for queue in queues
+        if gate.queue in (None, queue.queue)
+        for kind, numbers in queue.kinds.items()
+        if gate.kind in (None, kind)
+        for state in WAITING
+    )
+
+
+async def close_gate(visit: Visit) -> Done:
+    """Close a gate."""
+    body: dict[str, Any] = {"mode": visit.field("mode"), "stop_running": bool(visit.field("stop_running"))}
+    for name in ("kind", "queue", "reason"):
+        if visit.field(name):
+            body[name] = visit.field(name)
+    if visit.field("minutes"):
+        body["lasts"] = f"{_number(visit, 'minutes'):g}m"
+    if visit.field("rate"):
+        body["rate"] = _number(visit, "rate")
+    await visit.desk.ask("close_gate", body=body)
+    return Done("/ui/gates", "The gate is closed.")
+
+
+async def open_gate(visit: Visit) -> Done:
+    """Open a gate again."""
+    await visit.desk.ask("open_gate", id=visit.path["id"])
+    return Done("/ui/gates", "The gate is open.")
+
+
+async def load_limits(visit: Visit) -> Mapping[str, Any]:
+    """Return the limits."""
+    return {"limits": (await visit.desk.ask("list_limits")).limits}
+
+
+async def set_limit(visit: Visit) -> Done:
+    """Set a limit."""
+    key = visit.field("key")
+    if not key:
+        raise Refused("invalid", "key: must not be empty")
+    body: dict[str, Any] = {}
+    if visit.field("most"):
+        body["most"] = int(_number(visit, "most"))
+    if visit.field("rate"):
+        body["rate"] = visit.field("rate")
+    await visit.desk.ask("set_limit", key=key, body=body)
+    return Done("/ui/limits", f"The limit of {key} is set.")
+
+
+async def remove_limit(visit: Visit) -> Done:
+    """Remove a limit."""
+    await visit.desk.ask("remove_limit", key=visit.field("key"))
+    return Done("/ui/limits", "The limit is gone.")
+
+
+def _number(visit: Visit, name: str) -> float:
+    try:
+        return float(visit.field(name))
+    except ValueError:
+        raise Refused("invalid", f"{name}: must be a number, not {visit.field(name)[:40]!r}") from None

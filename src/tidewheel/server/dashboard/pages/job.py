@@ -1,0 +1,77 @@
+"""The page of one job: what it is, what became of it, and why it does not run."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tidewheel.model.states import ACTIVE, FINAL, REDRIVABLE
+from tidewheel.server.dashboard.timeline import timeline_of
+from tidewheel.server.dashboard.visit import Done, Visit
+from tidewheel.server.endpoint import Answer
+from tidewheel.server.endpoints.events import Place
+
+LINES: Final = 500
+RELATIVES: Final = 12
+
+
+async def load(visit: Visit) -> Mapping[str, Any]:
+    """Return all there is to see of a job."""
+    job_id, ask = visit.path["id"], visit.desk.ask
+    job = await ask("get_job", id=job_id)
+    attempts = (await ask("list_attempts", id=job_id)).attempts
+    parents = await ask("list_parents", id=job_id, query={"limit": RELATIVES})
+    children = await ask("list_children", id=job_id, query={"limit": RELATIVES})
+    return {
+        "title": job.name or job.kind,
+        "job": job,
+        "attempts": {attempt.token: attempt for attempt in attempts},
+        "timeline": timeline_of(job, attempts, visit.now),
+        "reasons": [] if job.state in FINAL else (await ask("explain_job", id=job_id)).reasons,
+        "parents": parents.jobs,
+        "children": children.jobs,
+        "more_relatives": parents.next_cursor is not None or children.next_cursor is not None,
+        "can_cancel": job.state in ACTIVE and not job.cancelling and visit.desk.may("cancel_job"),
+        "can_retry": job.state in REDRIVABLE and visit.desk.may("retry_job"),
+        **({} if visit.follows else await _left_behind(visit, job_id)),
+    }
+
+
+async def _left_behind(visit: Visit, job_id: str) -> dict[str, Any]:
+    """Return lines and files: the page follows its log by a stream of its own, and files may be far away."""
+    searched = visit.query.get("find", "").strip()
+    page = await visit.desk.ask("list_logs", id=job_id, query={"limit": LINES, "cursor": visit.query.get("log")})
+    lines = [line for line in page.lines if searched.lower() in line.text.lower()]
+    last = page.lines[-1] if page.lines else None
+    place = Place() if last is None else Place(last.token, last.number)
+    return {
+        "lines": lines,
+        "next_lines": page.next_cursor,
+        "find": searched,
+        "from_place": str(place),
+        "outputs": (await visit.desk.ask("list_outputs", id=job_id)).outputs,
+    }
+
+
+async def follow(visit: Visit) -> Answer:
+    """Tell what happens to a job from now on, as the API does."""
+    place = visit.headers.get("last-event-id") or visit.query.get("from")
+    headers = {} if place is None else {"last-event-id": place}
+    return await visit.desk.answer("follow_job", id=visit.path["id"], headers=headers)
+
+
+async def cancel(visit: Visit) -> Done:
+    """Cancel it."""
+    job = await visit.desk.ask("cancel_job", id=visit.path["id"], body={"reason": visit.field("reason")})
+    return Done(f"/ui/jobs/{job.id}", "It was asked to stop." if job.cancelling else f"The job is {job.state}.")
+
+
+async def retry(visit: Visit) -> Done:
+    """Send it round again."""
+    job = await visit.desk.ask("retry_job", id=visit.path["id"])
+    return Done(f"/ui/jobs/{job.id}", "The job was sent round again.")
+
+
+async def result(visit: Visit) -> Answer:
+    """Return the result of a job as a file, so that no browser takes it for a page."""
+    answer = await visit.desk.answer("get_result", id=visit.path["id"])
+    headers = (*answer.headers, ("content-disposition", "attachment; filename=result.json"))
+    return Answer(answer.body, answer.status, headers, answer.media_type, answer.stream)

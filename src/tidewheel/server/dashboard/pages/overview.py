@@ -1,0 +1,60 @@
+"""The overview: how it goes, at a glance."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from tidewheel.model.states import FINAL, WAITING, State
+from tidewheel.server.dashboard.figures import Delays, delays_of, history_of
+from tidewheel.server.dashboard.visit import Visit
+
+RECENT: Final = 100
+SHOWN: Final = 8
+FAILED: Final = (State.DEAD, State.EXPIRED)
+
+
+async def load(visit: Visit) -> Mapping[str, Any]:
+    """Return the numbers, what runs, what failed of late and what comes."""
+    ask = visit.desk.ask
+    counted = await ask("list_queues")
+    started = (await ask("list_jobs", query={"state": "running,succeeded,dead", "limit": RECENT})).jobs
+    failures = (await ask("list_jobs", query={"state": "dead,expired", "limit": SHOWN})).jobs
+    running = (await ask("list_jobs", query={"state": "running", "limit": SHOWN})).jobs
+    workers = (await ask("list_workers", query={"alive": "true"})).workers if visit.desk.may("list_workers") else []
+    numbers = _numbers(visit, counted.queues, delays_of(started))
+    return {
+        "as_of": counted.as_of,
+        "numbers": numbers,
+        "point": msgspec.json.encode({"at": visit.now.timestamp(), **numbers}).decode(),
+        "history": "[]" if visit.follows else await history_of(visit.desk),
+        "running": running,
+        "failures": failures,
+        "workers": workers,
+        "coming": await _coming(visit),
+    }
+
+
+def _numbers(visit: Visit, queues: Sequence[Any], delays: Delays) -> dict[str, Any]:
+    total = {state: sum(queue.jobs.get(state, 0) for queue in queues) for state in State}
+    ended, failed = sum(total[state] for state in FINAL), sum(total[state] for state in FAILED)
+    rates = visit.pulse.feel(visit.desk.visitor.tenant, ended, failed)
+    return {
+        "rate": rates.ended,
+        "failing": rates.failed,
+        "running": total[State.RUNNING],
+        "waiting": sum(total[state] for state in WAITING),
+        "dead": total[State.DEAD],
+        "succeeded": total[State.SUCCEEDED],
+        "p50": delays.p50,
+        "p99": delays.p99,
+        **{level: sum(queue.waiting.get(level, 0) for queue in queues) for level in ("high", "medium", "low")},
+    }
+
+
+async def _coming(visit: Visit) -> list[Any]:
+    if not visit.desk.may("list_schedules"):
+        return []
+    found = (await visit.desk.ask("list_schedules", query={"limit": 200})).schedules
+    coming = [schedule for schedule in found if schedule.next_fire_at is not None]
+    return sorted(coming, key=lambda schedule: schedule.next_fire_at)[:SHOWN]

@@ -1,0 +1,195 @@
+"""Searching the lines of all runs, and following them as they are stored."""
+
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from functools import partial
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.model.ids import EPOCH
+from tidewheel.model.log import LogStream
+from tidewheel.model.log_query import MAX_QUERY, FoundLine, LogFilter, LogKey, LogSearch
+from tidewheel.model.log_words import fields_of
+from tidewheel.server.cursors import seal, unseal
+from tidewheel.server.endpoint import EVENTS, Answer, Call
+from tidewheel.server.endpoints.events import FIRST_PAUSE, KEEP_ALIVE, LONGEST_PAUSE
+from tidewheel.server.filters import MOST_PER_PAGE, scope_of
+from tidewheel.server.job_request import Instant, Name
+from tidewheel.server.problems import Flaw, Refused
+from tidewheel.server.reading import parameter
+from tidewheel.server.service import Service
+from tidewheel.store.log_following import Follower, newest_line
+
+_GROWTH: Final = 1.5
+_MICROSECOND: Final = timedelta(microseconds=1)
+_SIZES: Final = (8, 16, 9, 9)
+
+
+class LogConditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lines; all conditions must hold."""
+
+    q: Annotated[
+        str,
+        Meta(max_length=MAX_QUERY, description='Words, `"a phrase"`, `begin*`, `-without`, `field:value`.'),
+    ] = ""
+    kind: Name | None = None
+    queue: Name | None = None
+    job_id: UUID | None = None
+    level: Annotated[str, Meta(max_length=40, description="This level, or one of more weight.")] | None = None
+    stream: LogStream | None = None
+    stored_after: Instant | None = None
+    """Stored at this instant or later."""
+    stored_before: Instant | None = None
+
+
+class LogSearchQuery(LogConditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which lines to find, and how many."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
+    cursor: Annotated[str, Meta(max_length=200)] | None = None
+    """The `next_cursor` of the page before."""
+
+
+class MarkDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Where something was found: the first character, and the one after the last."""
+
+    start: int
+    end: int
+
+
+class FoundDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that was found."""
+
+    job_id: UUID
+    tenant: str
+    queue: str
+    kind: str
+    token: int
+    """Which run."""
+    number: int
+    """Which of its lines."""
+    at: Instant
+    """When it was written, by the clock of the host that ran the job."""
+    stored_at: Instant
+    stream: LogStream
+    level: str | None
+    text: str
+    fields: dict[str, Any]
+    """Those of a line that is a JSON object."""
+    excerpt: str
+    """The part of the text around what was found."""
+    marks: list[MarkDocument]
+    """Where in the excerpt that is."""
+
+
+class FoundPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines that were found, newest first. A page may be short, even empty, while there is a next one."""
+
+    lines: list[FoundDocument]
+    next_cursor: str | None
+
+
+async def search(service: Service, call: Call[None, LogSearchQuery]) -> Answer:
+    """Return a page of lines."""
+    query = call.query
+    asked = _asked(call)
+    scope = scope_of("logs", query)
+    after = None if query.cursor is None else _key_of(unseal(scope, query.cursor))
+    page = await service.store.search_logs(asked.where, limit=query.limit, after=after)
+    more = None if page.next is None else seal(scope, _bytes_of(page.next))
+    return Answer(FoundPage(lines=[_document(found, asked) for found in page.lines], next_cursor=more))
+
+
+async def tail(service: Service, call: Call[None, LogConditions]) -> Answer:
+    """Tell of lines as they are stored, from now on or from where the client was."""
+    asked = _asked(call)
+    sent = call.headers.get("last-event-id")
+    begin = await newest_line(service.store, call.scope) if sent is None else _place_of(sent)
+    headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
+    return Answer(headers=headers, media_type=EVENTS, stream=_events(service, call, asked, begin))
+
+
+async def _events(
+    service: Service, call: Call[Any, Any], asked: LogSearch, begin: LogKey | None
+) -> AsyncGenerator[bytes, None]:
+    pause, quiet = FIRST_PAUSE, 0.0
+    follower = Follower(service.store, asked.where, begin)
+    yield b": hello\n\n"
+    while not service.stopping.is_set():
+        lines = await follower.news()
+        for found in lines:
+            event = msgspec.json.encode(_document(found, asked))
+            yield b"event: log\nid: %b\ndata: %b\n\n" % (_bytes_of(found.key).hex().encode(), event)
+        pause = FIRST_PAUSE if lines else min(pause * _GROWTH, LONGEST_PAUSE)
+        quiet = 0.0 if lines else quiet + pause
+        if quiet >= KEEP_ALIVE:
+            yield b": still here\n\n"
+            quiet = 0.0
+        if not lines:
+            await service.pause(pause)
+        await call.recheck()
+
+
+def _asked(call: Call[None, LogConditions]) -> LogSearch:
+    query = call.query
+    where = LogFilter(
+        text=query.q,
+        tenant=call.scope,
+        kind=query.kind,
+        queue=query.queue,
+        job_id=query.job_id,
+        level=query.level,
+        stream=query.stream,
+        since=query.stored_after,
+        before=query.stored_before,
+    )
+    search: LogSearch = parameter(partial(LogSearch, where))
+    return search
+
+
+def _document(found: FoundLine, asked: LogSearch) -> FoundDocument:
+    line, excerpt = found.line, asked.excerpt(found.line.text)
+    return FoundDocument(
+        job_id=line.job_id,
+        tenant=found.tenant,
+        queue=found.queue,
+        kind=found.kind,
+        token=line.token,
+        number=line.number,
+        at=line.at,
+        stored_at=found.stored_at,
+        stream=line.stream,
+        level=line.level,
+        text=line.text,
+        fields=fields_of(line.text),
+        excerpt=excerpt.text,
+        marks=[MarkDocument(start=start, end=end) for start, end in excerpt.marks],
+    )
+
+
+def _bytes_of(key: LogKey) -> bytes:
+    micros = (key.stored_at - EPOCH) // _MICROSECOND
+    first, _, third, fourth = _SIZES
+    numbers = ((micros, first), (key.token, third), (key.number, fourth))
+    at, token, number = (value.to_bytes(size, "big", signed=True) for value, size in numbers)
+    return at + key.job_id.bytes + token + number
+
+
+def _key_of(place: bytes) -> LogKey:
+    micros, job_id, token, number = place[:8], place[8:24], place[24:33], place[33:]
+    at = EPOCH + int.from_bytes(micros, "big", signed=True) * _MICROSECOND
+    return LogKey(at, UUID(bytes=job_id), *(int.from_bytes(one, "big", signed=True) for one in (token, number)))
+
+
+def _place_of(sent: str) -> LogKey:
+    try:
+        place = bytes.fromhex(sent)
+        if len(place) == sum(_SIZES):
+            return _key_of(place)
+    except (ValueError, OverflowError):
+        pass
+    flaw = Flaw(detail="is none that this stream gave out", header="Last-Event-ID")
+    raise Refused("bad-header", f"Last-Event-ID {flaw.detail}", flaws=[flaw])

@@ -1,0 +1,65 @@
+-- Taking in all that another store has.
+
+-- name: copy_counts
+-- The keels of two tables are left out.
+SELECT 'tenant', count(*) FROM tidewheel.tenant
+UNION ALL SELECT 'lane', count(*) FROM tidewheel.lane
+UNION ALL SELECT 'worker', count(*) FROM tidewheel.worker
+UNION ALL SELECT 'gate', count(*) FROM tidewheel.gate
+UNION ALL SELECT 'queue_cap', count(*) FROM tidewheel.queue_cap
+UNION ALL SELECT 'limit_rule', count(*) FROM tidewheel.limit_rule
+UNION ALL SELECT 'limit_key', count(*) FROM tidewheel.limit_key
+UNION ALL SELECT 'api_key', count(*) FROM tidewheel.api_key
+UNION ALL SELECT 'audit', count(*) FROM tidewheel.audit
+UNION ALL SELECT 'idempotency', count(*) FROM tidewheel.idempotency
+UNION ALL SELECT 'dependency', count(*) FROM tidewheel.dependency WHERE child <> parent
+UNION ALL SELECT 'ended_parent', count(*) FROM tidewheel.ended_parent
+UNION ALL SELECT 'attempt', count(*) FROM tidewheel.attempt
+UNION ALL SELECT 'run_note', count(*) FROM tidewheel.run_note
+UNION ALL SELECT 'log', count(*) FROM tidewheel.log
+UNION ALL SELECT 'job_history', count(*) FROM tidewheel.job_history
+UNION ALL SELECT 'occurrence', count(*) FROM tidewheel.occurrence
+UNION ALL SELECT 'schedule', count(*) FROM tidewheel.schedule
+UNION ALL SELECT 'job', count(*) FROM tidewheel.job WHERE lane <> 0
+
+-- name: copy_mark
+SELECT name FROM tidewheel.migration WHERE number = $1 FOR UPDATE
+
+-- name: copy_unmark
+DELETE FROM tidewheel.migration WHERE number = $1
+
+-- name: copy_clear
+TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tidewheel.queue_cap, tidewheel.limit_rule,
+         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.idempotency, tidewheel.ended_parent,
+         tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
+         tidewheel.occurrence, tidewheel.schedule
+
+-- name: copy_clear_jobs
+DELETE FROM tidewheel.job WHERE lane <> 0
+
+-- name: copy_clear_edges
+DELETE FROM tidewheel.dependency WHERE child <> parent
+
+-- name: copy_days
+SELECT tidewheel.prepare_days($1::date, (tidewheel.now() AT TIME ZONE 'UTC')::date - $1::date + 7)
+
+-- name: copy_columns
+SELECT attname, format_type(atttypid, NULL)
+  FROM pg_attribute
+ WHERE attrelid = ('tidewheel.' || quote_ident($1))::regclass AND attnum > 0 AND NOT attisdropped
+
+-- name: copy_fresh
+-- Words of lines that came are still to be indexed.
+INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts) VALUES ($1, $2, $3, $4, $5, $6, $7)
+
+-- name: copy_finish
+-- Numbers go on after the last one that came, finished jobs are counted by day, and lanes are to be read again. Fencing
+-- tokens of the source are all lower than those that come from now on.
+WITH numbered AS (
+    SELECT setval('tidewheel.tenant_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.tenant), false),
+           setval('tidewheel.lane_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.lane), false)
+), counted AS (
+    INSERT INTO tidewheel.rollup (day, lane, state, jobs)
+    SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, count(*) FROM tidewheel.job_history GROUP BY 1, 2, 3
+)
+UPDATE tidewheel.meta SET epoch = greatest(epoch, $1) + 1, lanes = lanes + 1 FROM numbered

@@ -1,0 +1,88 @@
+"""Numbers over time."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from tidewheel.model.histogram import count, from_text, to_text
+from tidewheel.model.statistics import (
+    HOUR,
+    KEEP_MINUTES,
+    KEEP_STATISTICS,
+    MINUTE,
+    StatFilter,
+    StatPoint,
+    StatRow,
+    begin_of,
+    check_stat_filter,
+    points_of,
+)
+from tidewheel.store.counting import Numbers, StatKey, added_up
+from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.parts import Part
+
+
+class Statistics(Part):
+    """See `store.counting.StatStore`."""
+
+    async def statistics(self, where: StatFilter) -> list[StatPoint]:
+        checked = check_stat_filter(where)
+        values = (checked.since, checked.before, checked.tenant, checked.kind, checked.queue)
+
+        async def look(connection: Connection) -> list[StatRow]:
+            # One moment for both: a note is folded in between otherwise.
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                folded = await connection.fetch(SQL["statistics"], *values)
+                fresh = await connection.fetch(SQL["unfolded"], *values)
+            return [
+                *(StatRow._make((*row[:5], from_text(row["delays"]), from_text(row["runs"]))) for row in folded),
+                *(StatRow._make((*row[:5], count(row["delays"] or ()), count(row["runs"] or ()))) for row in fresh),
+            ]
+
+        return points_of(await self._db.read(look), checked)
+
+    async def fold_statistics(self, *, limit: int = 1000) -> int:
+        async def fold(connection: Connection) -> int:
+            await connection.execute(SQL["lock_statistics"])
+            ended = await connection.fetch(SQL["take_ended"], limit)
+            noted = ((_key(row, MINUTE), _counted(row)) for row in ended)
+            await _add(connection, noted, hour=False)
+            minutes = await connection.fetch(SQL["take_minutes"], KEEP_MINUTES, limit)
+            await _add(connection, ((_key(row, HOUR), _stored(row)) for row in minutes), hour=True)
+            await connection.execute(SQL["retire_statistics"], KEEP_STATISTICS)
+            return len(ended) + len(minutes)
+
+        return await self._db.transaction(fold)
+
+
+async def _add(connection: Connection, rows: Iterable[tuple[StatKey, Numbers]], *, hour: bool) -> None:
+    new = added_up(rows)
+    if not new:
+        return
+    found = await connection.fetch(SQL["folded"], hour, *_columns(new))
+    before = ((_key(row, HOUR if hour else MINUTE), _stored(row)) for row in found)
+    sums = added_up([*new.items(), *before])
+    numbers = list(sums.values())
+    values = (
+        [one.jobs for one in numbers],
+        [to_text(one.delays) for one in numbers],
+        [to_text(one.runs) for one in numbers],
+    )
+    await connection.execute(SQL["keep_statistics"], hour, *_columns(sums), *values)
+
+
+def _columns(sums: Mapping[StatKey, Numbers]) -> list[list[Any]]:
+    return [[key[part] for key in sums] for part in range(3)]
+
+
+def _key(row: Any, step: timedelta) -> StatKey:
+    at: datetime = row["at"]
+    return begin_of(at, step), row["lane"], row["state"]
+
+
+def _counted(row: Any) -> Numbers:
+    return Numbers(row["jobs"], count(row["delays"] or ()), count(row["runs"] or ()))
+
+
+def _stored(row: Any) -> Numbers:
+    return Numbers(row["jobs"], from_text(row["delays"]), from_text(row["runs"]))

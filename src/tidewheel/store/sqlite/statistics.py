@@ -1,0 +1,81 @@
+"""Numbers over time."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from tidewheel.model.histogram import bucket_of, from_text, to_text
+from tidewheel.model.statistics import (
+    HOUR,
+    KEEP_MINUTES,
+    KEEP_STATISTICS,
+    MINUTE,
+    StatFilter,
+    StatPoint,
+    StatRow,
+    begin_of,
+    points_of,
+)
+from tidewheel.store.counting import Numbers, StatKey, added_up
+from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import instant, json_text, micros, span
+
+_durations: Final = msgspec.json.Decoder(list[int]).decode
+
+
+def statistics(connection: apsw.Connection, where: StatFilter) -> list[StatPoint]:
+    """See `store.counting.StatStore.statistics`; the filter was checked."""
+    values = {
+        "since": micros(where.since),
+        "before": micros(where.before),
+        "tenant": where.tenant,
+        "kind": where.kind,
+        "queue": where.queue,
+    }
+    folded = [(row, from_text(row[5]), from_text(row[6])) for row in rows(connection, "statistics", values)]
+    fresh = [(row, _counted(row[5]), _counted(row[6])) for row in rows(connection, "unfolded", values)]
+    found = [StatRow._make((instant(row[0]), *row[1:5], delays, runs)) for row, delays, runs in (*folded, *fresh)]
+    return points_of(found, where)
+
+
+def fold(session: Session, limit: int) -> int:
+    """See `store.counting.StatStore.fold_statistics`."""
+    now = session.now
+    ended = session.rows("take_ended", limit=limit)
+    _add(session, ((_key(row, MINUTE), Numbers(row[3], _counted(row[4]), _counted(row[5]))) for row in ended), 0)
+    until = micros(begin_of(instant(now - span(KEEP_MINUTES)), HOUR))
+    minutes = session.rows("take_minutes", until=until, limit=limit)
+    _add(session, ((_key(row, HOUR), _stored(row)) for row in minutes), 1)
+    session.run("retire_statistics", until=now - span(KEEP_STATISTICS))
+    return len(ended) + len(minutes)
+
+
+def _add(session: Session, found: Iterable[tuple[StatKey, Numbers]], hour: int) -> None:
+    new = added_up(found)
+    if not new:
+        return
+    keys = json_text([(micros(at), lane, state) for at, lane, state in new])
+    before = [(_key(row, MINUTE), _stored(row)) for row in session.rows("folded", keys=keys, hour=hour)]
+    sums = added_up([*new.items(), *before])
+    kept = [
+        (micros(at), lane, state, one.jobs, to_text(one.delays), to_text(one.runs))
+        for (at, lane, state), one in sums.items()
+    ]
+    session.run("keep_statistics", rows=json_text(kept), hour=hour)
+
+
+def _key(row: Any, step: timedelta) -> StatKey:
+    return begin_of(instant(row[0]), step), row[1], row[2]
+
+
+def _stored(row: Any) -> Numbers:
+    return Numbers(row[3], from_text(row[4]), from_text(row[5]))
+
+
+def _counted(text: str) -> Counter[int]:
+    return Counter(bucket_of(duration / 1e6) for duration in _durations(text))

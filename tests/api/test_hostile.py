@@ -1,0 +1,150 @@
+"""Clients that mean harm: slow heads, endless bodies, bombs, and crowds that stay."""
+
+import asyncio
+import gzip
+import resource
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.api.conftest import CLOCK, Api, problem, serving
+from tidewheel.server import app
+from tidewheel.server import serving as serving_module
+
+MIB = 1024 * 1024
+CROWD = 1000
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """Let this process have a socket for each of a crowd, at both ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * CROWD)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def memory() -> int:
+    """Return how many bytes this process, which is also the server's, has in memory."""
+    rss: int = psutil.Process().memory_info().rss
+    return rss
+
+
+async def until_streams(api: Api, count: int) -> None:
+    async with asyncio.timeout(60):
+        while api.app._streams != count:
+            await CLOCK.sleep(0.01)
+
+
+async def test_heads_that_come_byte_by_byte_are_cut_off_and_hinder_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving_module, "HEADERS_WITHIN", 1.0)
+
+    async def drip(api: Api) -> bytes:
+        reader, writer = await asyncio.open_connection(*api.address)
+        writer.write(b"GET /v1/jobs HTTP/1.1\r\nhost: localhost\r\nx-slow: ")
+        said = asyncio.ensure_future(reader.read())
+        try:
+            while not said.done():
+                await asyncio.wait([said], timeout=0.1)
+                writer.write(b"x")
+        except ConnectionError:
+            pass
+        writer.close()
+        return await said
+
+    async with serving(f"sqlite:///{tmp_path}/tide.db", tmp_path) as api, asyncio.timeout(60):
+        slow = [asyncio.ensure_future(drip(api)) for _ in range(100)]
+        while not all(one.done() for one in slow):
+            assert (await api.client.get("/v1/jobs")).status_code == 200
+        ends = await asyncio.gather(*slow, return_exceptions=True)
+        assert [end for end in ends if isinstance(end, bytes) and b" 200 " in end] == []
+        assert api.service.under_way == 0
+
+
+async def test_a_hundred_megabytes_are_refused_without_ever_being_in_memory(lone_api: Api) -> None:
+    await lone_api.submit()
+    before = memory()
+    announced = (
+        b"POST /v1/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"content-length: 104857600\r\n\r\n"
+    )
+    chunked = (
+        b"POST /v1/jobs/batch HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        b"transfer-encoding: chunked\r\n\r\n"
+    )
+    chunk = b"100000\r\n" + b" " * MIB + b"\r\n"
+    for head, piece in ((announced, b" " * MIB), (chunked, chunk)):
+        async with asyncio.timeout(60):
+            reader, writer = await asyncio.open_connection(*lone_api.address)
+            writer.write(head)
+            told = asyncio.ensure_future(reader.readline())
+            try:
+                for _ in range(100):
+                    writer.write(piece)
+                    await writer.drain()
+                    if told.done():
+                        break
+            except ConnectionError:
+                pass
+            assert b" 413 " in await told
+            writer.close()
+    assert lone_api.app._held == 0
+    assert memory() - before < 80 * MIB  # a batch may have 32 MiB, and is copied once
+    await lone_api.submit()
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs/batch"])
+async def test_a_bomb_is_never_unpacked(lone_api: Api, path: str) -> None:
+    bomb = gzip.compress(b" " * (200 * MIB), compresslevel=1)
+    before = memory()
+    assert len(bomb) < MIB
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    answer = await lone_api.client.post(path, content=bomb, headers=headers)
+    problem(answer, 415, "unsupported-media-type")
+    for other in ("deflate", "br", "zstd", "gzip, gzip", "x"):
+        refused = await lone_api.client.post(path, content=bomb, headers=headers | {"content-encoding": other})
+        problem(refused, 415, "unsupported-media-type")
+    assert memory() - before < 50 * MIB
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("many_files")
+async def test_a_thousand_who_follow_a_job_cost_little_and_hinder_nobody(lone_api: Api) -> None:
+    job_id = await lone_api.submit()
+    request = f"GET /v1/jobs/{job_id}/events HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
+    before = memory()
+    crowd = []
+    try:
+        for _ in range(CROWD):
+            crowd.append(end := socket.create_connection(lone_api.address))
+            end.sendall(request)
+            await CLOCK.sleep(0)
+        await until_streams(lone_api, CROWD)
+        grown = memory() - before
+        for _ in range(20):
+            await lone_api.submit(queue="other")
+            assert (await lone_api.client.get(f"/v1/jobs/{job_id}")).status_code == 200
+        assert memory() - before < max(2 * grown, 32 * MIB)
+        assert grown < CROWD * 100 * 1024
+    finally:
+        for end in crowd:
+            end.close()
+    await until_streams(lone_api, 0)
+
+
+async def test_one_stream_too_many_is_refused_and_told_when_to_come_again(
+    lone_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MOST_STREAMS", 1)
+    path = f"/v1/jobs/{await lone_api.submit()}/events"
+    async with lone_api.client.stream("GET", path) as first:
+        assert first.status_code == 200
+        await until_streams(lone_api, 1)
+        refused = await lone_api.client.get(path)
+        problem(refused, 503, "overloaded")
+        assert refused.headers["retry-after"] == "1"

@@ -1,0 +1,99 @@
+"""What the server sends: headers, files and pages, seen without a browser."""
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+
+import httpx
+import pytest
+
+from tests.dashboard.site import Site
+from tests.dashboard.world import World
+
+
+@pytest.fixture
+def client(site: Site, world: World) -> Iterator[httpx.Client]:
+    assert world is not None
+    with httpx.Client(base_url=site.url) as found:
+        yield found
+
+
+def test_the_root_leads_to_the_dashboard(client: httpx.Client) -> None:
+    answer = client.get("/")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/ui")
+
+
+def test_a_page_allows_no_script_and_no_style_but_its_files(client: httpx.Client, world: World) -> None:
+    for path in ("/ui", "/ui/jobs", f"/ui/jobs/{world.evil}", "/ui/none", "/ui/login"):
+        answer = client.get(path)
+        policy = answer.headers["content-security-policy"]
+
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert not re.search(r"<script(?! src=\"/ui/static/)|<style|\sstyle=|\son\w+=\"(?!window)", answer.text)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_files_are_named_by_their_content_and_kept_for_ever(client: httpx.Client) -> None:
+    urls = set(re.findall(r'"(/ui/static/[^"]+)"', client.get("/ui").text))
+
+    assert len(urls) == 8
+    for url in urls:
+        answer = client.get(url)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["content-encoding"] == "gzip"
+        plain = client.get(url, headers={"accept-encoding": "identity"})
+        assert plain.content == answer.content
+    assert client.get("/ui/static/dashboard.0000000000000000.css").status_code == 404
+    assert client.get("/ui/static/..%2f..%2f__init__.py").status_code == 404
+
+
+def test_what_others_wrote_comes_with_its_licence() -> None:
+    vendor = files("tidewheel.server.dashboard") / "static" / "vendor"
+    names = {entry.name for entry in vendor.iterdir()}
+
+    assert {name.partition(".")[0] for name in names if not name.endswith("LICENSE")} == {
+        name.removesuffix(".LICENSE") for name in names if name.endswith("LICENSE")
+    }
+
+
+@pytest.mark.parametrize(
+    "path", ["/ui/none", "/ui/jobs/none", "/ui/jobs/00000000-0000-7000-8000-000000000000", "/ui/schedules/x"]
+)
+def test_what_is_not_there_is_told_in_a_page(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "No such thing" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/ui/jobs?cursor=nonsense", "/ui/jobs?created_after=yesterday", "/ui/jobs?label=x"])
+def test_a_filter_that_makes_no_sense_is_told_on_the_page(client: httpx.Client, path: str) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code == 200
+    assert 'role="alert"' in answer.text
+
+
+def test_odd_requests_are_refused(client: httpx.Client, site: Site) -> None:
+    ours = {"origin": site.url}
+    assert (
+        client.post("/ui/gates", content=b"{}", headers={**ours, "content-type": "application/json"}).status_code == 415
+    )
+    form = {**ours, "content-type": "application/x-www-form-urlencoded"}
+    assert client.post("/ui/gates", content=b"a=%ff", headers=form).status_code == 400
+    assert client.post("/ui/gates", content=b"a=" + b"x" * 300_000, headers=form).status_code == 413
+    assert client.request("DELETE", "/ui/gates").status_code == 404
+    assert client.head("/ui").status_code == 200
+
+
+def test_a_result_is_a_file_and_no_page(client: httpx.Client, world: World) -> None:
+    answer = client.get(f"/ui/jobs/{world.done}/result")
+
+    assert answer.json() == {"pages": 12}
+    assert answer.headers["content-disposition"].startswith("attachment")

@@ -1,0 +1,175 @@
+"""What can be done from the pages, in a real browser."""
+
+import re
+from uuid import UUID
+
+from playwright.sync_api import Page, expect
+
+from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
+from tests.dashboard.site import Site
+from tidewheel.model.outcome import Failure
+from tidewheel.model.states import Cause, State
+
+
+def submit(site: Site, kind: str, **fields: object) -> UUID:
+    [made] = site.run(site.store.submit([a_job(kind, **fields)]))
+    return made.job_id
+
+
+def fail(site: Site, kind: str, message: str) -> UUID:
+    async def work() -> UUID:
+        worker = await site.store.register(a_worker(queues=(kind,)))
+        [made] = await site.store.submit([a_job(kind, queue=kind)])
+        [run] = (await site.store.claim(a_claim(worker.id, 1, queues=(kind,)))).runs
+        failure = Failure(reason="error", message=message)
+        await site.store.settle(worker.id, [outcome_of(run, Cause.GAVE_UP, error=failure)])
+        return made.job_id
+
+    return site.run(work())
+
+
+def state_of(site: Site, job: UUID) -> State:
+    return site.run(site.store.get(job)).state
+
+
+def test_a_job_is_cancelled_and_sent_round_again(page: Page, site: Site) -> None:
+    job = submit(site, "one.job", queue="nobody")
+    page.goto(f"/ui/jobs/{job}")
+
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".flash")).to_have_text("The job is cancelled.")
+    assert state_of(site, job) is State.CANCELLED
+    page.get_by_role("button", name="Retry").click()
+    expect(page.locator(".flash")).to_have_text("The job was sent round again.")
+    assert state_of(site, job) is State.QUEUED
+
+
+def test_all_jobs_that_match_are_cancelled_after_their_number_was_shown(page: Page, site: Site) -> None:
+    jobs = [submit(site, "bulk.a", queue="bulk") for _ in range(3)]
+    other = submit(site, "bulk.b", queue="bulk")
+    page.goto("/ui/jobs?kind=bulk.a")
+
+    page.get_by_role("link", name="Cancel all that match").click()
+    expect(page.locator(".figure")).to_have_text("3")
+    page.get_by_label("Reason").fill("a mistake")
+    page.get_by_role("button", name="Cancel 3 jobs").click()
+
+    expect(page.locator(".flash")).to_contain_text("3 of 3 jobs")
+    assert {state_of(site, job) for job in jobs} == {State.CANCELLED}
+    assert state_of(site, other) is State.QUEUED
+
+
+def test_ticked_jobs_are_cancelled_and_retried(page: Page, site: Site) -> None:
+    jobs = [submit(site, "tick.me", queue="ticks") for _ in range(3)]
+    page.goto("/ui/jobs?kind=tick.me")
+
+    for job in jobs[:2]:
+        page.locator(f"#tick-{job}").check()
+    page.get_by_role("button", name="Cancel ticked").click()
+    page.get_by_role("button", name="Cancel 2 jobs").click()
+    expect(page.locator(".flash")).to_contain_text("2 of 2 jobs")
+    assert [state_of(site, job) for job in jobs] == [State.CANCELLED, State.CANCELLED, State.QUEUED]
+
+    page.locator(f"#tick-{jobs[0]}").check()
+    page.locator(f"#tick-{jobs[2]}").check()
+    page.get_by_role("button", name="Retry ticked").click()
+    page.get_by_role("button", name="Retry 2 jobs").click()
+    expect(page.locator(".flash")).to_contain_text("1 of 2 jobs")
+    assert state_of(site, jobs[0]) is State.QUEUED
+
+
+def test_filters_apply_at_once_and_live_in_the_address(page: Page, site: Site) -> None:
+    job = submit(site, "needle", queue="hay")
+    submit(site, "straw", queue="hay")
+    page.goto("/ui/jobs")
+
+    page.get_by_label("Search").fill("needle")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"q=needle"))
+    page.reload()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_label("Search").fill(str(job))
+    page.keyboard.press("Enter")
+    page.goto(f"/ui/jobs?q={job}")
+    expect(page.locator("h1")).to_have_text("needle")
+
+
+def test_a_schedule_is_paused_resumed_and_triggered(page: Page, site: Site) -> None:
+    schedule = site.run(site.store.create_schedule(a_schedule("steered", queue="nobody")))
+    page.goto(f"/ui/schedules/{schedule.id}")
+
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".flash")).to_have_text("steered is paused.")
+    assert site.run(site.store.get_schedule(schedule.id)).paused
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".flash")).to_have_text("steered goes on from now.")
+    assert not site.run(site.store.get_schedule(schedule.id)).paused
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("h1")).to_have_text("tidy")
+    assert len(site.run(site.store.occurrences(schedule.id))) == 1
+
+
+def test_a_group_of_dead_letters_is_redriven_after_its_number_was_shown(page: Page, site: Site) -> None:
+    jobs = [fail(site, "broken", "disk full") for _ in range(2)]
+    other = fail(site, "broken", "out of ink")
+    page.goto("/ui/dead-letters")
+
+    page.get_by_role("row", name="disk full").get_by_role("link", name="Redrive").click()
+    page.get_by_role("button", name="Redrive 2 jobs").click()
+
+    expect(page.locator(".flash")).to_contain_text("2 jobs")
+    assert {state_of(site, job) for job in jobs} == {State.QUEUED}
+    assert state_of(site, other) is State.DEAD
+
+
+def test_a_gate_is_closed_and_opened(page: Page, site: Site) -> None:
+    page.goto("/ui/gates")
+
+    page.get_by_label("Kind").fill("gated.kind")
+    page.get_by_label("Reason").fill("the database moves")
+    page.get_by_role("button", name="Close the gate").click()
+    row = page.get_by_role("row", name="gated.kind")
+    expect(row).to_contain_text("the database moves")
+    assert any(gate.kind == "gated.kind" and gate.author == "local" for gate in site.run(site.store.gates()))
+    row.get_by_role("button", name="Open").click()
+    expect(page.locator(".flash")).to_have_text("The gate is open.")
+    assert not any(gate.kind == "gated.kind" for gate in site.run(site.store.gates()))
+
+
+def test_a_limit_is_set_and_removed(page: Page, site: Site) -> None:
+    page.goto("/ui/limits")
+
+    page.get_by_label("Key").fill("printers / 2nd floor")
+    page.get_by_label("At most at once").fill("3")
+    page.get_by_role("button", name="Set the limit").click()
+    row = page.get_by_role("row", name="printers / 2nd floor")
+    expect(row).to_contain_text("3")
+    row.get_by_role("button", name="Remove").click()
+    expect(page.locator(".flash")).to_have_text("The limit is gone.")
+    assert "printers / 2nd floor" not in [limit.key for limit in site.run(site.store.limits())]
+
+
+def test_bad_input_is_told_in_one_sentence(page: Page) -> None:
+    page.goto("/ui/limits")
+
+    page.get_by_label("Key").fill("bad")
+    page.get_by_label("Starts").fill("fast")
+    with page.expect_response("**/ui/limits") as told:
+        page.get_by_role("button", name="Set the limit").click()
+
+    assert told.value.status == 422
+    expect(page.get_by_role("alert")).to_contain_text("rate")
+
+
+def test_what_is_done_is_written_down(page: Page, site: Site) -> None:
+    job = submit(site, "audited", queue="nobody")
+    page.goto(f"/ui/jobs/{job}")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".flash")).to_be_visible()
+    page.get_by_role("button", name="Retry").click()
+    expect(page.locator(".flash")).to_be_visible()
+
+    page.goto(f"/ui/audit?subject={job}")
+
+    expect(page.locator("tbody")).to_contain_text("jobs.retry")
+    expect(page.locator("tbody")).to_contain_text("local")

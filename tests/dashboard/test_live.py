@@ -1,0 +1,77 @@
+"""Open pages follow what happens, within about a second and without a reload."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.builders import a_claim, a_job, a_worker, outcome_of
+from tests.dashboard.site import Site
+from tests.dashboard.world import write
+from tidewheel.model.job import Run
+
+EVIL_LINE = "<img src=x onerror='window.hacked=1'> live"
+
+
+def start(site: Site, kind: str) -> tuple[Run, object]:
+    async def work() -> tuple[Run, object]:
+        worker = await site.store.register(a_worker(f"{kind}/runner-0", queues=(kind,)))
+        await site.store.submit([a_job(kind, queue=kind)])
+        [run] = (await site.store.claim(a_claim(worker.id, 1, queues=(kind,)))).runs
+        return run, worker.id
+
+    return site.run(work())
+
+
+def test_a_list_of_jobs_follows_and_keeps_what_was_ticked(page: Page, site: Site) -> None:
+    [first] = site.run(site.store.submit([a_job("followed", queue="followed")]))
+    page.goto("/ui/jobs?kind=followed")
+    expect(page.locator("#pulse-light")).to_have_text("live")
+    page.locator(f"#tick-{first.job_id}").check()
+
+    [second] = site.run(site.store.submit([a_job("followed", queue="followed")]))
+
+    expect(page.locator(f"#job-{second.job_id}")).to_be_visible()
+    expect(page.locator(f"#tick-{first.job_id}")).to_be_checked()
+    site.run(site.store.cancel(first.job_id))
+    expect(page.locator(f"#job-{first.job_id} .state")).to_contain_text("cancelled")
+    expect(page.locator(f"#tick-{first.job_id}")).to_be_checked()
+
+
+def test_the_page_of_a_job_follows_its_log_and_its_end(page: Page, site: Site) -> None:
+    run, worker = start(site, "talks")
+    site.run(write(site.store, run, "before"))
+    page.goto(f"/ui/jobs/{run.job_id}")
+    expect(page.locator("#log li")).to_have_count(1)
+
+    site.run(write(site.store, run, "needle", EVIL_LINE, first=1))
+    expect(page.locator("#log li")).to_have_count(3)
+    assert page.evaluate("window.hacked") is None
+    page.get_by_label("Find in the log").fill("NEEDLE")
+    expect(page.locator("#log li:visible")).to_have_count(1)
+    site.run(site.store.settle(worker, [outcome_of(run)]))  # type: ignore[arg-type]
+
+    expect(page.locator(".title .state")).to_contain_text("succeeded")
+    expect(page.locator("#log li")).to_have_count(3)
+
+
+def test_the_overview_counts_and_draws(page: Page, site: Site) -> None:
+    page.goto("/ui")
+    expect(page.locator("#charts canvas")).to_have_count(3)
+
+    run, worker = start(site, "counted")
+    site.run(site.store.settle(worker, [outcome_of(run)]))  # type: ignore[arg-type]
+
+    expect(page.locator("#charts")).to_have_attribute("data-points", re.compile("[3-9]|[0-9]{2,}"))
+    expect(page.locator("#point")).to_have_attribute("value", re.compile(r'"rate":(?!0[.,]0?[,}])[0-9]'))
+
+
+def test_a_page_that_is_not_looked_at_follows_nothing(page: Page) -> None:
+    page.goto("/ui/queues")
+    expect(page.locator("#pulse-light")).to_have_text("live")
+
+    page.evaluate(
+        "Object.defineProperty(document, 'visibilityState', {value: 'hidden', configurable: true});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+
+    expect(page.locator("#pulse-light")).to_have_text("paused")

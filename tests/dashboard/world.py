@@ -1,0 +1,137 @@
+"""A small world with a bit of everything, and with markup in every text that a user may choose."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
+from tests.dashboard.site import CLOCK
+from tidewheel.model.artifact import ArtifactSpec
+from tidewheel.model.gate import GateMode, GateSpec
+from tidewheel.model.job import Options, Run
+from tidewheel.model.log import LogLine
+from tidewheel.model.note import RunNote
+from tidewheel.model.outcome import Failure, Usage
+from tidewheel.model.priority import Priority
+from tidewheel.model.resources import Offer
+from tidewheel.model.states import Cause
+from tidewheel.store.base import Store
+from tidewheel.triggers import Cron
+
+EVIL = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'">{{7*7}}'
+SHORT_EVIL = "<script>window.hacked=1</script>\"'"
+
+
+@dataclass
+class World:
+    """The ids of what the tests look for."""
+
+    worker: UUID
+    running: UUID
+    done: UUID
+    dead: UUID
+    held: UUID
+    parent: UUID
+    child: UUID
+    evil: UUID
+    schedule: UUID
+    paused: UUID
+    evil_schedule: UUID
+
+
+async def fill(store: Store) -> World:
+    """Fill a store."""
+    worker = await store.register(
+        a_worker("atlas/runner-0", queues=("default", "mail"), offer=Offer(resources={"cpu": 4000, "memory": 8 << 30}))
+    )
+    done = await _ended(store, worker.id, "report.daily", "Nightly report")
+    dead = await _dead(store, worker.id)
+    evil = await _evil(store, worker.id)
+    running = await _running(store, worker.id)
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="mail.send", tenant="default", reason=EVIL, author=EVIL))
+    held = await _submit(store, "mail.send", queue="mail", labels={"campaign": "autumn"})
+    parent = await _submit(store, "etl.extract", delay=timedelta(hours=2), priority=Priority.HIGH)
+    child = await _submit(store, "etl.load", after=(parent,))
+    await store.submit([a_job("etl.index", after=(child,)), a_job("etl.notify", after=(child,), priority=Priority.LOW)])
+    await store.set_limit("api.example", 2)
+    await store.set_limit(SHORT_EVIL, 1)
+    schedules = [
+        await store.create_schedule(
+            a_schedule("backup", Cron("30 2 * * *", "Europe/Berlin"), description="Copies all", args={"target": "s3"})
+        ),
+        await store.create_schedule(a_schedule("cleanup")),
+        await store.create_schedule(a_schedule("evil", description=EVIL, args={EVIL: EVIL}, labels={"x": EVIL})),
+    ]
+    await store.trigger_schedule(schedules[0].id)
+    await store.pause_schedule(schedules[1].id)
+    for name in ("model.bin", "", SHORT_EVIL):
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        await store.add_artifact(
+            ArtifactSpec(tenant="default", digest=digest, size=12, name=name, created_by=SHORT_EVIL)
+        )
+    await store.take_census()
+    return World(worker.id, running, done, dead, held, parent, child, evil, *(schedule.id for schedule in schedules))
+
+
+async def _submit(store: Store, kind: str, name: str | None = None, **fields: object) -> UUID:
+    [made] = await store.submit([a_job(kind, options=Options(name=name), **fields)])
+    return made.job_id
+
+
+async def _start(store: Store, worker: UUID, job: UUID) -> Run:
+    [run] = (await store.claim(a_claim(worker, 1, queues=("default", "mail")))).runs
+    assert run.job_id == job
+    return run
+
+
+async def write(store: Store, run: Run, *texts: str, first: int = 0) -> None:
+    """Let a run write lines."""
+    now = CLOCK.now()
+    await store.append_logs(
+        [LogLine(run.job_id, run.token, first + n, now, "stdout", None, text) for n, text in enumerate(texts)]
+    )
+
+
+async def _ended(store: Store, worker: UUID, kind: str, name: str) -> UUID:
+    job = await _submit(store, kind, name, args={"day": "2026-11-16"}, labels={"team": "blue"})
+    run = await _start(store, worker, job)
+    await write(store, run, "reading 12 tables", "wrote report.pdf")
+    usage = Usage(cpu_seconds=1.5, peak_rss_bytes=50 << 20, isolation=("namespaces", "seccomp"))
+    await store.settle(worker, [outcome_of(run, result='{"pages":12}', usage=usage)])
+    return job
+
+
+async def _dead(store: Store, worker: UUID) -> UUID:
+    job = await _submit(store, "thumbnail", labels={"team": "red"})
+    run = await _start(store, worker, job)
+    await store.settle(worker, [outcome_of(run, Cause.FAILED, error=Failure(reason="timeout", message="too slow"))])
+    run = await _start(store, worker, job)
+    failure = Failure(reason="error", message="no such file: cat.png", detail="Traceback: …")
+    await store.settle(worker, [outcome_of(run, Cause.GAVE_UP, error=failure)])
+    return job
+
+
+async def _evil(store: Store, worker: UUID) -> UUID:
+    job = await _submit(
+        store,
+        "evil",
+        EVIL,
+        args={EVIL: EVIL},
+        labels={"x": EVIL},
+        unique_key=SHORT_EVIL,
+        limit_keys=(SHORT_EVIL,),
+    )
+    run = await _start(store, worker, job)
+    await write(store, run, EVIL)
+    failure = Failure(reason=SHORT_EVIL, message=EVIL, detail=EVIL)
+    await store.settle(worker, [outcome_of(run, Cause.GAVE_UP, error=failure)])
+    return job
+
+
+async def _running(store: Store, worker: UUID) -> UUID:
+    job = await _submit(store, "video.encode", "Encode the trailer")
+    run = await _start(store, worker, job)
+    await write(store, run, "frame 1", "frame 2")
+    await store.note(worker, [RunNote(job_id=run.job_id, token=run.token, progress=0.4, message="frame 2 of 5")])
+    return job
