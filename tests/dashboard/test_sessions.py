@@ -11,7 +11,18 @@ from tests.builders import a_job
 from tests.dashboard.site import ROOT, Site
 from tidewheel.model.access import Role
 
-READABLE = ["Overview", "Jobs", "Schedules", "Dead letters", "Gates", "Limits", "Queues", "Workers"]
+READABLE = [
+    "Overview",
+    "Jobs",
+    "Schedules",
+    "Dead letters",
+    "Logs",
+    "Gates",
+    "Limits",
+    "Queues",
+    "Workers",
+    "Artifacts",
+]
 
 
 @pytest.fixture
@@ -169,7 +180,7 @@ def menu_of(client: httpx.Client) -> list[str]:
         (Role.SUBMITTER, READABLE),
         (Role.OPERATOR, [*READABLE, "Audit"]),
         (Role.ADMIN, [*READABLE, "Keys", "Audit"]),
-        (Role.WORKER, ["Overview", "Jobs", "Dead letters", "Queues"]),
+        (Role.WORKER, ["Overview", "Jobs", "Dead letters", "Logs", "Queues", "Artifacts"]),
     ],
 )
 def test_a_role_sees_what_it_may(client: httpx.Client, locked: Site, role: Role, menu: list[str]) -> None:
