@@ -101,7 +101,7 @@ def end_body(outcome: Outcome) -> dict[str, Any]:
         "result_text": _sendable(outcome.result),
         "result_location": _sendable(outcome.result_location),
         "error": None if outcome.error is None else _failure(outcome.error),
-        "delay": outcome.delay.total_seconds(),
+        "delay": max(0.0, outcome.delay.total_seconds()),
         "started_at": outcome.started_at,
         "usage": usage_of(usage_text(outcome.usage)),
     }

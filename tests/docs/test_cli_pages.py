@@ -1,0 +1,35 @@
+"""The pages about the command line say what it does."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+from harness import cli_reference
+from tests.cli.terminal import tide
+from tidewheel.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+CRONTAB = "*/5 * * * * /opt/bin/poll\n@reboot /opt/bin/start\n"
+BEAT = {"nightly": {"task": "shop.report", "schedule": {"hour": "5", "minute": "0"}}}
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    page = cli_reference.PAGE.read_text()
+    assert page == cli_reference.page(), "run `make reference`"
+    assert all(f"\n## tide {name}\n" in page for name in COMMANDS)
+
+
+def test_what_the_page_about_importing_says_works(tmp_path: Path) -> None:
+    (tmp_path / "jobs.cron").write_text(CRONTAB)
+    (tmp_path / "system.cron").write_text("17 * * * * root run-parts /etc/cron.hourly\n")
+    (tmp_path / "beat.json").write_text(json.dumps(BEAT))
+    page = (ROOT / "docs/how-to/import-from-cron.md").read_text()
+    lines = [line for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("tide ")]
+    assert len(commands) > 5
+    for words in commands:
+        done = tide(tmp_path, *words)
+        assert done.returncode == 0, (words, done.stderr)
+    schedules = json.loads(tide(tmp_path, "schedule", "list", "-o", "json").stdout)
+    assert [(each["name"], each["overlap"]) for each in schedules] == [("poll", "queue"), ("nightly", "skip")]
