@@ -15,6 +15,7 @@ PAGES = {
     "/ui": ["Throughput", "Encode the trailer", "no such file: cat.png", "backup", "atlas/runner-0"],
     "/ui/jobs": ["Nightly report", "thumbnail", "team=blue", "held", "blocked"],
     "/ui/jobs?state=dead": ["thumbnail", "show all"],
+    "/ui/jobs?error=no+such+file": ["thumbnail"],
     "/ui/jobs?state=nonsense": ["must be one or several of"],
     "/ui/jobs/{world.running}": ["frame 2 of 5", "40 %", "frame 1", "run 1"],
     "/ui/jobs/{world.done}": ["wrote report.pdf", '"pages": 12', "50 MiB", "behind namespaces, seccomp"],
