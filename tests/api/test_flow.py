@@ -97,8 +97,8 @@ async def test_queues_show_their_numbers_and_workers_themselves(api: Api) -> Non
     workers = (await api.client.get("/v1/workers?alive=true")).json()["workers"]
 
     assert queues == [
-        {"queue": "default", "jobs": {"queued": 2}, "kinds": {"mail": {"queued": 2}}},
-        {"queue": "slow", "jobs": {"queued": 1}, "kinds": {"x": {"queued": 1}}},
+        {"queue": "default", "jobs": {"queued": 2}, "kinds": {"mail": {"queued": 2}}, "waiting": {"medium": 2}},
+        {"queue": "slow", "jobs": {"queued": 1}, "kinds": {"x": {"queued": 1}}, "waiting": {"medium": 1}},
     ]
     assert [(one["id"], one["kinds"], one["ttl"]) for one in workers] == [(str(worker.id), ["mail"], 30.0)]
     assert (await api.client.get("/v1/workers?alive=false")).json() == {"workers": []}
