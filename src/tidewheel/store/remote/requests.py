@@ -69,6 +69,7 @@ def find_query(where: JobFilter, limit: int, after: object) -> dict[str, Any]:
         "queue": where.queue,
         "schedule_id": where.schedule_id,
         "label": None if where.label is None else "=".join(where.label),
+        "error": where.error,
         "created_after": None if where.created_from is None else where.created_from.isoformat(),
         "created_before": None if where.created_before is None else where.created_before.isoformat(),
         "limit": limit,
