@@ -34,10 +34,10 @@ DELETE FROM tidewheel.migration WHERE number = $1
 
 -- name: copy_clear
 TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tidewheel.queue_cap, tidewheel.limit_rule,
-         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.idempotency, tidewheel.ended_parent,
+         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
+         tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
-         tidewheel.occurrence, tidewheel.schedule, tidewheel.artifact, tidewheel.artifact_grave, tidewheel.statistic,
-         tidewheel.ended
+         tidewheel.occurrence, tidewheel.schedule, tidewheel.statistic, tidewheel.ended
 
 -- name: copy_clear_jobs
 DELETE FROM tidewheel.job WHERE lane <> 0
