@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "demo": Entry("demo:demo", "Fill a store with a living example and run it, to see everything move."),
     "submit": Entry("submit:submit", "Hand over a command or a task to be run; print the id of the job."),
     "job": Entry("job:app", "Look at jobs and steer them."),
-    "logs": Entry("logs:logs", "Search what runs wrote, or follow it."),
+    "logs": Entry("logs:logs", "Search what runs wrote, the oldest of what was found first; or follow it."),
     "schedule": Entry("schedule:app", "Make schedules, look at them and steer them."),
     "queue": Entry("queue:app", "See what waits in which queue, and bound how much may."),
     "gate": Entry("gate:app", "Hold, drop or slow all jobs of a kind, a queue or a tenant."),

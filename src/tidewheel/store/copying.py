@@ -26,6 +26,8 @@ TABLES: Final = (
     "audit",
     "artifact",
     "artifact_grave",
+    "statistic",
+    "ended",
     "idempotency",
     "dependency",
     "ended_parent",

@@ -13,6 +13,8 @@ UNION ALL SELECT 'api_key', count(*) FROM tidewheel.api_key
 UNION ALL SELECT 'audit', count(*) FROM tidewheel.audit
 UNION ALL SELECT 'artifact', count(*) FROM tidewheel.artifact
 UNION ALL SELECT 'artifact_grave', count(*) FROM tidewheel.artifact_grave
+UNION ALL SELECT 'statistic', count(*) FROM tidewheel.statistic
+UNION ALL SELECT 'ended', count(*) FROM tidewheel.ended
 UNION ALL SELECT 'idempotency', count(*) FROM tidewheel.idempotency
 UNION ALL SELECT 'dependency', count(*) FROM tidewheel.dependency WHERE child <> parent
 UNION ALL SELECT 'ended_parent', count(*) FROM tidewheel.ended_parent
@@ -35,7 +37,7 @@ TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tid
          tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
          tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
-         tidewheel.occurrence, tidewheel.schedule
+         tidewheel.occurrence, tidewheel.schedule, tidewheel.statistic, tidewheel.ended
 
 -- name: copy_clear_jobs
 DELETE FROM tidewheel.job WHERE lane <> 0
