@@ -18,7 +18,7 @@ _find_odd: Final = re.compile(_ODD.pattern.replace("\x0a-\x1f", "\x0b-\x1f")).se
 
 
 def is_odd_text(text: str) -> bool:
-    """Tell whether lines must be cleaned. Most are printable throughout, which is seen much faster than by a pattern."""
+    """Tell whether lines must be cleaned. Most are printable throughout, which is seen faster than by a pattern."""
     return not text.replace("\n", "").isprintable() and _find_odd(text) is not None
 
 

@@ -24,6 +24,8 @@ TABLES: Final = (
     "limit_key",
     "api_key",
     "audit",
+    "artifact",
+    "artifact_grave",
     "idempotency",
     "dependency",
     "ended_parent",

@@ -11,6 +11,8 @@ UNION ALL SELECT 'limit_rule', count(*) FROM tidewheel.limit_rule
 UNION ALL SELECT 'limit_key', count(*) FROM tidewheel.limit_key
 UNION ALL SELECT 'api_key', count(*) FROM tidewheel.api_key
 UNION ALL SELECT 'audit', count(*) FROM tidewheel.audit
+UNION ALL SELECT 'artifact', count(*) FROM tidewheel.artifact
+UNION ALL SELECT 'artifact_grave', count(*) FROM tidewheel.artifact_grave
 UNION ALL SELECT 'idempotency', count(*) FROM tidewheel.idempotency
 UNION ALL SELECT 'dependency', count(*) FROM tidewheel.dependency WHERE child <> parent
 UNION ALL SELECT 'ended_parent', count(*) FROM tidewheel.ended_parent
@@ -30,7 +32,8 @@ DELETE FROM tidewheel.migration WHERE number = $1
 
 -- name: copy_clear
 TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tidewheel.queue_cap, tidewheel.limit_rule,
-         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.idempotency, tidewheel.ended_parent,
+         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
+         tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
          tidewheel.occurrence, tidewheel.schedule
 

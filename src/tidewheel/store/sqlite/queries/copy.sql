@@ -10,6 +10,8 @@ UNION ALL SELECT 'limit_rule', count(*) FROM limit_rule
 UNION ALL SELECT 'limit_key', count(*) FROM limit_key
 UNION ALL SELECT 'api_key', count(*) FROM api_key
 UNION ALL SELECT 'audit', count(*) FROM audit
+UNION ALL SELECT 'artifact', count(*) FROM artifact
+UNION ALL SELECT 'artifact_grave', count(*) FROM artifact_grave
 UNION ALL SELECT 'idempotency', count(*) FROM idempotency
 UNION ALL SELECT 'dependency', count(*) FROM dependency
 UNION ALL SELECT 'ended_parent', count(*) FROM ended_parent
@@ -27,7 +29,8 @@ SELECT (SELECT sum(updated_at % 4294967296) FROM job), (SELECT sum(token) FROM j
        (SELECT sum(updated_at % 4294967296) FROM job_history), (SELECT sum(updated_at % 4294967296) FROM schedule),
        (SELECT sum(version) FROM schedule), (SELECT sum(fired) FROM schedule), (SELECT max(updated_at) FROM run_note),
        (SELECT max(id) FROM log), (SELECT max(recorded_at) FROM occurrence), (SELECT hex(max(id)) FROM audit),
-       (SELECT sum(beat) FROM worker), (SELECT max(revoked_at) FROM api_key)
+       (SELECT sum(beat) FROM worker), (SELECT max(revoked_at) FROM api_key),
+       (SELECT max(used_at) FROM artifact)
 
 -- name: copy_alive
 SELECT count(*) FROM worker WHERE alive AND lease_until > :now
@@ -64,6 +67,12 @@ SELECT * FROM api_key ORDER BY id LIMIT -1 OFFSET :skip
 
 -- name: copy_audit
 SELECT * FROM audit ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_artifact
+SELECT * FROM artifact ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_artifact_grave
+SELECT * FROM artifact_grave ORDER BY digest LIMIT -1 OFFSET :skip
 
 -- name: copy_idempotency
 -- A key is looked at a day after it came.
