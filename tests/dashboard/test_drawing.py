@@ -15,6 +15,7 @@ from tidewheel.model.session import LIFETIME, begin_session
 from tidewheel.model.states import State
 from tidewheel.server.dashboard.figures import delays_of, history_of
 from tidewheel.server.dashboard.graph import drawing_of
+from tidewheel.server.dashboard.pages.logs import pieces_of
 from tidewheel.server.dashboard.pulse import Pulse
 from tidewheel.server.dashboard.rendering import NOTHING, number, query, size, span, when
 from tidewheel.server.dashboard.timeline import WIDTH, timeline_of
@@ -175,3 +176,10 @@ def test_a_session_stands_for_its_key_until_either_ends() -> None:
     assert token.key_of(known(text, NOON + SECOND, expires_at=NOON.astimezone(UTC))) is None
     other = begin_session(make_key(b"\2" * 37).text, NOON, "x" * 32)
     assert other.key_of(known(text, NOON)) is None
+
+
+def test_an_excerpt_is_cut_where_something_was_found() -> None:
+    pieces = pieces_of("wrote report.pdf", [(6, 12), (8, 9)])
+
+    assert pieces == [("wrote ", False), ("report", True), (".pdf", False)]
+    assert pieces_of("all", []) == [("all", False)]

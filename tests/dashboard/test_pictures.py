@@ -27,7 +27,7 @@ class Picture(NamedTuple):
     "picture",
     [
         Picture("overview-light", "/ui", "light", 1180, 860),
-        Picture("jobs-dark", "/ui/jobs", "dark", 1180, 560),
+        Picture("jobs-dark", "/ui/jobs?state=queued,blocked,running,dead", "dark", 1180, 560),
         Picture("job-light", "job", "light", 1180, 860),
         Picture("overview-phone", "/ui", "light", 390, 760),
     ],

@@ -1,6 +1,6 @@
 """Searching what all runs wrote."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from tidewheel.server.dashboard.visit import Visit
@@ -27,7 +27,7 @@ async def load(visit: Visit) -> Mapping[str, Any]:
     except Refused as refused:
         wrong = refused.detail
     return {
-        "lines": [(line, pieces_of(line.excerpt, line.marks)) for line in lines],
+        "lines": [(line, pieces_of(line.excerpt, [(mark.start, mark.end) for mark in line.marks])) for line in lines],
         "next_cursor": cursor,
         "chosen": chosen,
         "wrong": wrong,
@@ -35,7 +35,7 @@ async def load(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-def pieces_of(excerpt: str, marks: list[tuple[int, int]]) -> list[Piece]:
+def pieces_of(excerpt: str, marks: Sequence[tuple[int, int]]) -> list[Piece]:
     """Cut an excerpt where what was found begins and ends."""
     pieces, last = [], 0
     for begin, end in sorted(marks):
