@@ -74,6 +74,7 @@ SAMPLES: Final = {
     "retry_jobs": Sample("/v1/jobs/retry", body={"where": {"kind": "none"}}),
     "search_logs": Sample("/v1/logs"),
     "follow_logs": Sample("/v1/logs/tail", endless=True),
+    "get_statistics": Sample("/v1/stats"),
     "list_outputs": Sample("/v1/jobs/{}/outputs", "ended"),
     "fetch_output": Sample("/v1/jobs/{}/outputs/1/a.txt", "ended"),
     "offer_artifact": Sample("/v1/artifacts", body={"digest": "a" * 64, "size": 5, "name": "tool"}),
