@@ -15,10 +15,10 @@ PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constr
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench chaos schema pictures browser clean
+.PHONY: help setup run test check format bench chaos schema reference pictures browser clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create .venv with everything (fast when nothing changed)
 
@@ -39,7 +39,7 @@ format: $(READY) ## format the code and mend what the linter can mend
 	@$(PY) -m ruff format
 	@$(PY) -m ruff check --fix
 
-bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow or api
+bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow, api or logs
 	@$(PY) -m bench $(SUITE) --store $(STORE) --quick --json
 
 chaos: $(READY) ## break real workers under load and check what they left; STORE, MINUTES, ARGS="--seed 7"
@@ -47,6 +47,9 @@ chaos: $(READY) ## break real workers under load and check what they left; STORE
 
 schema: $(READY) ## write the schema snapshots anew
 	@$(PY) -m tests.snapshot
+
+reference: $(READY) ## write the reference of the command line anew
+	@$(PY) -m harness.cli_reference
 
 pictures: $(READY) browser ## take the pictures of the dashboard for the docs anew
 	@TIDE_PICTURES=1 $(PY) -m pytest -q tests/dashboard/test_pictures.py

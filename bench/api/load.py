@@ -23,6 +23,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     paths: list[str]
     """Asked for in turn."""
     body: str = ""
+    tenant: str = "default"
     status: int
     """What every answer must be."""
 
@@ -90,7 +91,9 @@ class Run:
         body = order.body.encode()
         kind = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n" if body else ""
         self._requests = [
-            f"{order.method} {path} HTTP/1.1\r\nhost: localhost\r\n{kind}\r\n".encode() + body for path in order.paths
+            f"{order.method} {path} HTTP/1.1\r\nhost: localhost\r\ntide-tenant: {order.tenant}\r\n{kind}\r\n".encode()
+            + body
+            for path in order.paths
         ]
         self._left = self._all = order.requests
 

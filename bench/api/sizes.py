@@ -1,7 +1,7 @@
 """How much is measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -17,15 +17,56 @@ class Sizes:
     batches: int
     batch: int
     gets: int
+    listed: int
+    """Jobs in the store while lists are measured."""
+    lists: int
+    busy_submits: int
+    feeds: int
+    """How often the worker gets 20 000 jobs at the most while submits are measured."""
 
 
+_FULL: Final = Sizes(
+    name="full",
+    rounds=5,
+    connections=32,
+    submits=30_000,
+    batches=100,
+    batch=1_000,
+    gets=30_000,
+    listed=5_000_000,
+    lists=700,
+    busy_submits=5_000,
+    feeds=100,
+)
 SIZES: Final[Mapping[str, Sizes]] = MappingProxyType(
     {
         sizes.name: sizes
         for sizes in (
-            Sizes(name="full", rounds=5, connections=32, submits=30_000, batches=100, batch=1_000, gets=30_000),
-            Sizes(name="quick", rounds=3, connections=32, submits=6_000, batches=30, batch=1_000, gets=6_000),
-            Sizes(name="tiny", rounds=1, connections=4, submits=40, batches=2, batch=10, gets=40),
+            _FULL,
+            replace(
+                _FULL,
+                name="quick",
+                rounds=3,
+                submits=6_000,
+                batches=30,
+                gets=6_000,
+                listed=500_000,
+                lists=280,
+                busy_submits=1_000,
+            ),
+            Sizes(
+                name="tiny",
+                rounds=1,
+                connections=4,
+                submits=40,
+                batches=2,
+                batch=10,
+                gets=40,
+                listed=100,
+                lists=14,
+                busy_submits=40,
+                feeds=1,
+            ),
         )
     }
 )

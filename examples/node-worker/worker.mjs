@@ -1,4 +1,4 @@
-// A complete Tidewheel worker in plain Node (18 or newer), with nothing to install:
+// A complete Tidewheel worker in plain Node (20 or newer), with nothing to install:
 //
 //   TIDE_URL=http://127.0.0.1:8433 node worker.mjs
 //

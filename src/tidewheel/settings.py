@@ -19,6 +19,9 @@ PREFIX: Final = "TIDE_"
 _OF_TASKS: Final = "TIDE_SECRET_"
 CONFIG_NAME: Final = "tidewheel.toml"
 CONFIG_VARIABLE: Final = "TIDE_CONFIG"
+PROFILES: Final = "profile"
+"""The table of a file that has a table for each profile: a place that one talks to by its name."""
+OF_PROFILE: Final = ("url", "key", "database", "tenant", "output")
 _TYPES: Final[Mapping[type, str]] = {
     str: "text",
     int: "a whole number",
@@ -169,8 +172,31 @@ def read_file(path: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Invalid("config", f"{path}: {error}") from None
     for name, value in found.items():
-        _check(path, name, value)
+        if name == PROFILES:
+            _check_profiles(path, value)
+        else:
+            _check(path, name, value)
     return found
+
+
+def _check_profiles(path: Path, profiles: Any) -> None:
+    if not isinstance(profiles, dict) or not all(isinstance(one, dict) for one in profiles.values()):
+        raise Invalid("config", f"{path}: {PROFILES} must have tables, such as [profile.production]")
+    for name, said in profiles.items():
+        for key, value in said.items():
+            if key not in OF_PROFILE:
+                raise Invalid("config", f"{path}: {PROFILES}.{name} has no {key!r}{did_you_mean(key, OF_PROFILE)}")
+            if not isinstance(value, str):
+                raise Invalid("config", f"{path}: {PROFILES}.{name}.{key} must be text, not {value!r:.60}")
+
+
+def variables_of_profile(said: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a profile stands for; those that are set come first. Raises Invalid."""
+    profiles = said.get(PROFILES, {})
+    if name not in profiles:
+        raise Invalid(PROFILES, f"there is no profile {name!r} in the file of settings{did_you_mean(name, profiles)}")
+    variables = {PREFIX + key.upper(): value for key, value in profiles[name].items()}
+    return {variable: value for variable, value in variables.items() if variable not in environment}
 
 
 def _check(path: Path, name: str, value: Any) -> None:

@@ -5,17 +5,19 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 from urllib.parse import SplitResult, urlsplit
 
-from tidewheel.blobs import Blobs, open_blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
-from tidewheel.server.views import ReplicaStore
 from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
 from tidewheel.store.copying import CopySource, CopyTarget
-from tidewheel.worker.link import Setup
+
+if TYPE_CHECKING:
+    from tidewheel.blobs import Blobs
+    from tidewheel.store.replica import ReplicaStore
+    from tidewheel.worker.link import Setup
 
 DEFAULT_URL: str = SETTINGS["database"].default
 
@@ -70,7 +72,7 @@ async def copy_target(url: str) -> CopyTarget:
     return await postgres.open_target(url)
 
 
-def replica_of(url: str) -> Callable[[], Awaitable[ReplicaStore]]:
+def replica_of(url: str) -> "Callable[[], Awaitable[ReplicaStore]]":
     """Return what opens a replica of a PostgreSQL database, to look at."""
     if _split(url).scheme not in ("postgresql", "postgres"):
         raise Invalid("replica", f"must be postgresql://user@host/name, not {without_secrets(url)!r}")
@@ -98,8 +100,10 @@ def files_of(database: str) -> tuple[str, ...]:
     return tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
 
 
-async def open_all(setup: Setup) -> tuple[Store, Blobs]:
+async def open_all(setup: "Setup") -> tuple[Store, "Blobs"]:
     """Open the store and the blobs that a child of a worker was told of."""
+    from tidewheel.blobs import open_blobs  # noqa: PLC0415 - whoever only asks the store does without
+
     return await open_store(setup.database), open_blobs(setup.blobs)
 
 

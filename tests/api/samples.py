@@ -6,8 +6,12 @@ nothing, and with things of another tenant.
 
 import itertools
 import secrets
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,14 +19,17 @@ import msgspec
 
 from tests.api.conftest import CLOCK, Api
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
+from tidewheel.blobs.names import output_location
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
+from tidewheel.model.artifact import ArtifactSpec
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.log import LogLine
 from tidewheel.model.notification import Event, SubscriptionSpec
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
+from tidewheel.server.grants import Download, Upload, seal
 
 ROOT: Final = Actor(role=Role.ADMIN, name="root")
 
@@ -47,6 +54,7 @@ class Sample:
 _SOME_TIME: Final = "since=2030-01-01T00:00:00Z&until=2030-01-01T01:00:00Z"
 _LAST_HOUR: Final = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:03:00Z"}
 _SCHEDULE: Final = {"name": "nightly-#", "kind": "report", "cron": "0 2 * * *"}
+_CONTENT: Final = "the bytes of a tool"
 _ANY: Final = {"if-match": "*"}
 
 
@@ -66,6 +74,19 @@ SAMPLES: Final = {
     "erase_job": Sample("/v1/jobs/{}/erase", "dead"),
     "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": {"kind": "none"}}),
     "retry_jobs": Sample("/v1/jobs/retry", body={"where": {"kind": "none"}}),
+    "search_logs": Sample("/v1/logs"),
+    "follow_logs": Sample("/v1/logs/tail", endless=True),
+    "get_statistics": Sample("/v1/stats"),
+    "list_outputs": Sample("/v1/jobs/{}/outputs", "ended"),
+    "fetch_output": Sample("/v1/jobs/{}/outputs/1/a.txt", "ended"),
+    "offer_artifact": Sample("/v1/artifacts", body={"digest": "a" * 64, "size": 5, "name": "tool"}),
+    "list_artifacts": Sample("/v1/artifacts"),
+    "get_artifact": Sample("/v1/artifacts/{}", "artifact"),
+    "fetch_artifact": Sample("/v1/artifacts/{}/content", "artifact"),
+    "upload_artifact": Sample("/v1/uploads/{}", "upload", _CONTENT, {"content-type": "application/octet-stream"}),
+    "complete_upload": Sample("/v1/uploads/{}/complete", "upload"),
+    "download": Sample("/v1/downloads/{}", "download"),
+    "metrics": Sample("/metrics"),
     "explain_job": Sample("/v1/jobs/{}/why", "waiting"),
     "get_checkpoint": Sample("/v1/jobs/{}/checkpoint", "ended"),
     "create_schedule": Sample("/v1/schedules", body=_SCHEDULE),
@@ -172,8 +193,31 @@ class Grounds:
     async def ended(self, tenant: str) -> UUID:
         """A job that succeeded; always the same."""
         if tenant not in self._ended:
-            self._ended[tenant] = await self._run(tenant, Cause.RETURNED, result=f'"{mark_of(tenant)}"')
+            job_id = await self._run(tenant, Cause.RETURNED, result=f'"{mark_of(tenant)}"')
+            with tempfile.NamedTemporaryFile() as file:
+                await self.api.blobs.store_output(job_id, 1, "a.txt", Path(file.name))
+            self._ended[tenant] = job_id
         return self._ended[tenant]
+
+    async def artifact(self, tenant: str) -> str:
+        """The digest of an artifact."""
+        digest = sha256(mark_of(tenant).encode()).hexdigest()
+        spec = ArtifactSpec(tenant=tenant, digest=digest, size=1, name=mark_of(tenant), created_by=mark_of(tenant))
+        return (await self.api.store.add_artifact(spec)).digest
+
+    async def upload(self, tenant: str) -> str:
+        """What allows to bring an artifact."""
+        content = msgspec.json.encode(_CONTENT)
+        until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
+        digest = sha256(content).hexdigest()
+        grant = Upload(tenant=tenant, digest=digest, size=len(content), name="tool", by="ann", until=until)
+        return seal(grant, await self.api.service.signing_key())
+
+    async def download(self, tenant: str) -> str:
+        """What allows to fetch a file."""
+        until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
+        location = output_location(await self.ended(tenant), 1, "a.txt")
+        return seal(Download(location=location, name="a.txt", until=until), await self.api.service.signing_key())
 
     async def schedule(self, tenant: str) -> UUID:
         """A schedule."""

@@ -2,6 +2,7 @@
 
 import secrets
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.api.conftest import Api, problem
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
+from tidewheel.model.tenant import Tenant
 
 ROOT = Actor(role=Role.ADMIN, name="root")
 
@@ -53,6 +55,24 @@ async def test_a_key_of_all_tenants_works_in_the_one_it_names(lone_api: Api) -> 
         made = await lone_api.client.post("/v1/jobs", json={"kind": "mail"}, headers=root | named)
         found = (await lone_api.client.get("/v1/jobs", headers=root | named)).json()["jobs"]
         assert [(job["id"], job["tenant"]) for job in found] == [(made.json()["id"], tenant)]
+
+
+async def test_a_job_of_a_batch_may_name_its_tenant_if_the_key_is_of_all(lone_api: Api) -> None:
+    root, _ = await key_of(lone_api, Role.ADMIN)
+    ada, _ = await key_of(lone_api, Role.SUBMITTER, "ada")
+    batch = [{"kind": "mail", "tenant": tenant} for tenant in ("ada", "bob", "ada")]
+    made = await lone_api.client.post("/v1/jobs/batch", json=batch, headers=root)
+    owners = [(await lone_api.store.get(UUID(job["id"]))).tenant for job in made.json()["jobs"]]
+    assert owners == ["ada", "bob", "ada"]
+    for path, body in (("/v1/jobs", batch[1]), ("/v1/jobs/batch", batch)):
+        problem(await lone_api.client.post(path, json=body, headers=ada), 403, "forbidden")
+    own = await lone_api.client.post("/v1/jobs", json=batch[0], headers=ada)
+    assert own.status_code == 202
+    await lone_api.store.set_tenant(Tenant(name="bob", max_payload=20), by=ROOT)
+    lone_api.service.quotas._accounts.clear()
+    large = [batch[0], batch[0] | {"args": {"x": "y" * 100}}, batch[1] | {"args": {"x": "y" * 100}}]
+    refused = await lone_api.client.post("/v1/jobs/batch", json=large, headers=root)
+    assert problem(refused, 422, "invalid")["errors"][0]["pointer"] == "/2/args"
 
 
 async def test_a_key_of_all_tenants_may_look_at_the_jobs_of_all_and_no_other_key(lone_api: Api) -> None:

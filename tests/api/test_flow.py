@@ -6,6 +6,8 @@ from tests.api.conftest import Api, problem
 from tests.builders import a_worker
 from tidewheel.model.gate import GateMode, GateSpec
 
+NO_RATE = {"rate": None, "burst": None, "tokens": None, "rule": None, "tenant": "default"}
+
 
 async def test_a_gate_is_closed_shown_and_opened(api: Api) -> None:
     job_id = await api.submit()
@@ -36,7 +38,7 @@ async def test_a_limit_is_set_shown_and_removed_also_with_a_key_that_must_be_quo
     for key, path in (("smtp", "smtp"), ("a/b c?d", "a%2Fb%20c%3Fd"), ("größe", "gr%C3%B6%C3%9Fe")):
         assert (await api.client.put(f"/v1/limits/{path}", json={"most": 2})).json()["key"] == key
         changed = await api.client.put(f"/v1/limits/{path}", json={"most": 3})
-        assert changed.json() == {"key": key, "most": 3, "running": 0, "rate": None}
+        assert changed.json() == NO_RATE | {"key": key, "most": 3, "running": 0}
         assert (await api.client.get("/v1/limits")).json() == {"limits": [changed.json()]}
         assert (await api.client.delete(f"/v1/limits/{path}")).status_code == 204
         problem(await api.client.delete(f"/v1/limits/{path}"), 404, "not-found")
@@ -47,7 +49,14 @@ async def test_a_gate_may_slow_and_open_by_itself_and_a_limit_may_have_a_rate(ap
     assert (gate.status_code, gate.json()["rate"], gate.json()["stop_running"]) == (201, 2.5, False)
     assert gate.json()["expires_at"] > gate.json()["created_at"]
     limit = await api.client.put("/v1/limits/smtp", json={"rate": "10/s", "burst": 20})
-    assert limit.json() == {"key": "smtp", "most": None, "running": 0, "rate": "10/s"}
+    assert limit.json() == NO_RATE | {
+        "key": "smtp",
+        "most": None,
+        "running": 0,
+        "rate": "10/s",
+        "burst": 20,
+        "tokens": 20,
+    }
 
     for body, pointer in (
         ({"mode": "slow"}, "/rate"),
@@ -88,8 +97,8 @@ async def test_queues_show_their_numbers_and_workers_themselves(api: Api) -> Non
     workers = (await api.client.get("/v1/workers?alive=true")).json()["workers"]
 
     assert queues == [
-        {"queue": "default", "jobs": {"queued": 2}, "kinds": {"mail": {"queued": 2}}},
-        {"queue": "slow", "jobs": {"queued": 1}, "kinds": {"x": {"queued": 1}}},
+        {"queue": "default", "jobs": {"queued": 2}, "kinds": {"mail": {"queued": 2}}, "waiting": {"medium": 2}},
+        {"queue": "slow", "jobs": {"queued": 1}, "kinds": {"x": {"queued": 1}}, "waiting": {"medium": 1}},
     ]
     assert [(one["id"], one["kinds"], one["ttl"]) for one in workers] == [(str(worker.id), ["mail"], 30.0)]
     assert (await api.client.get("/v1/workers?alive=false")).json() == {"workers": []}

@@ -11,7 +11,8 @@ from tests.api.conftest import CLOCK, Api, serving
 from tests.api.test_processes import COMMAND, tide
 from tests.postgres import SharedPostgres
 from tidewheel.errors import Invalid, Unavailable
-from tidewheel.server.views import MOST_LAG, ReplicaStore, Views
+from tidewheel.server.views import MOST_LAG, Views
+from tidewheel.store.replica import ReplicaStore
 from tidewheel.wiring import open_store, replica_of
 
 NOWHERE = "postgresql://tide@127.0.0.1:9/none"

@@ -109,7 +109,7 @@ BAD_FIELDS: list[tuple[str, Any, str]] = [
     ("after", ["x"], "/after/0"),
     ("after", ["01a1e32c-9236-70a0-8007-cb2475315829"], "/after"),
     ("on_parent_failure", "cry", "/on_parent_failure"),
-    ("tenant", "other", "/tenant"),
+    ("tenant", "a b", "/tenant"),
     ("state", "succeeded", "/state"),
 ]
 

@@ -42,6 +42,8 @@ async def test_a_job_is_accepted_when_it_is_stored_and_shows_every_field(api: Ap
     assert job.pop("created_at") == job.pop("updated_at")
     assert datetime.fromisoformat(job.pop("run_at")) == due
     assert job == {
+        "gates": [],
+        "erased_at": None,
         "id": accepted["id"],
         "kind": "mail.send",
         "args": {"to": "ada", "n": [1, 2.5, None, True]},

@@ -82,7 +82,6 @@ async def test_every_endpoint_answers_garbage_with_a_problem(api: Api) -> None:
 
 async def test_what_is_not_there_is_told_so(lone_api: Api) -> None:
     for path in (
-        "/",
         "/v1",
         "/v1/jobs/",
         "/v1/jobs//",

@@ -48,7 +48,7 @@ def test_postgresql_is_migrated_by_its_url(tmp_path: Path, postgres_database: st
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("foo", "database: must be sqlite:///path/to/file or postgresql://"),
+        ("foo", "database: must be sqlite:///path/to/file, postgresql://"),
         ("sqlite://", "database: must be"),
         ("mysql://root:secret@localhost/x", "database: must be"),
         ("postgresql://user:secret@127.0.0.1:1/x", "PostgreSQL cannot be reached"),

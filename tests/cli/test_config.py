@@ -59,12 +59,12 @@ def test_commands_go_by_the_file_unless_told_otherwise(tmp_path: Path) -> None:
     (tmp_path / "url").write_text("sqlite:///by-secret.db")
     environment = {"TIDE_DATABASE": ""}  # empty is as if it were not there
 
-    assert "by-file.db" in tide(tmp_path, "store", "migrate", **environment).stdout
-    assert "by-option.db" in tide(tmp_path, "store", "migrate", "--database", "sqlite:///by-option.db").stdout
-    assert "jobs.db" in tide(tmp_path, "store", "migrate").stdout
-    bad = tide(tmp_path, "--config", "none.toml", "store", "migrate")
-    assert (bad.returncode, bad.stderr) == (1, "tide: config: none.toml: No such file or directory\n")
+    assert "by-file.db" in tide(tmp_path, "db", "upgrade", **environment).stdout
+    assert "by-option.db" in tide(tmp_path, "db", "upgrade", "--database", "sqlite:///by-option.db").stdout
+    assert "jobs.db" in tide(tmp_path, "db", "upgrade").stdout
+    bad = tide(tmp_path, "--config", "none.toml", "db", "upgrade")
+    assert (bad.returncode, bad.stderr) == (2, "tide: config: none.toml: No such file or directory\n")
     (tmp_path / "tidewheel.toml").write_text("databse = 1\n")
-    worse = tide(tmp_path, "store", "check")
+    worse = tide(tmp_path, "db", "check")
     assert "did you mean 'database'?" in worse.stderr
     assert "Traceback" not in worse.stderr

@@ -36,7 +36,7 @@ def test_a_key_is_shown_once_and_then_only_by_its_prefix(tmp_path: Path) -> None
 def test_programs_read_json(tmp_path: Path) -> None:
     made = answer(tmp_path, "key", "create", "robot", "--role", "worker", "--rate", "5", "--burst", "9")
     assert flaw_of(made["key"]) is None
-    assert (made["role"], made["rate"], made["burst"], "tenant" in made) == ("worker", 5.0, 9, False)
+    assert (made["role"], made["rate"], made["burst"], made["tenant"]) == ("worker", 5.0, 9, None)
     revoked = answer(tmp_path, "key", "revoke", made["prefix"])
     assert revoked["revoked_at"]
     assert answer(tmp_path, "key", "list", "--tenant", "ada") == []

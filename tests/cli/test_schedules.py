@@ -51,7 +51,7 @@ def test_a_schedule_is_changed_paused_resumed_triggered_and_removed(nightly: Pat
     job = tide(nightly, "schedule", "trigger", "hourly").stdout.strip()
     assert [each["id"] for each in answer(nightly, "job", "list")] == [job]
     assert [each["job_id"] for each in answer(nightly, "schedule", "show", "hourly")["occurrences"]] == [job]
-    assert "paused" not in answer(nightly, "schedule", "resume", "hourly")
+    assert answer(nightly, "schedule", "resume", "hourly")["paused"] is False
     asked = tide(nightly, "schedule", "delete", "hourly")
     assert (asked.returncode, asked.stderr) == (
         2,

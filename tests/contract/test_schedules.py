@@ -232,7 +232,7 @@ async def test_jobs_say_which_schedule_made_them_and_how_it_recurs(store: Store)
     assert occurrence.job_id is not None
     job = await store.get(occurrence.job_id)
     assert job.recurrence is not None
-    assert job.recurrence.startswith("Every 0:01:00")
+    assert job.recurrence.startswith("Every 1m")
     assert (job.timeout, job.retry.max_attempts, job.recurring) == (timedelta(seconds=5), 9, True)
 
 

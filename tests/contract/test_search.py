@@ -1,6 +1,7 @@
 """Reading: one list over active and finished jobs, without gaps or doubles, and tenants apart from one another."""
 
 import asyncio
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -9,6 +10,7 @@ from tests.builders import HOUR, SECOND, a_job, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, everything, finish, settle, start, submit
 from tidewheel.errors import NotFound, Unavailable
+from tidewheel.model.outcome import Failure
 from tidewheel.model.states import ACTIVE, FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
@@ -201,3 +203,28 @@ async def test_a_walk_that_looks_at_little_at_a_time_passes_over_nothing(
     where = JobFilter(tenant=tenant, states=frozenset({State.QUEUED, State.CANCELLED}))
     assert [job.id for job in await everything(store, where, page=page)] == ids[::-1]
     assert len(await everything(store, JobFilter(tenant=tenant), page=page)) == 17
+
+
+async def test_jobs_are_found_by_a_part_of_the_message_of_their_error(store: Store, worker: Worker) -> None:
+    await store.submit(
+        [*some_jobs(6, "a", labels={"zone": "x"}), *some_jobs(6, "b", tenant="t"), a_job("a", delay=HOUR)]
+    )
+    runs = await claim(store, worker, 12)
+    for number, run in enumerate(runs):
+        error = Failure(reason="error", message=f'100% of disk {number % 3} "full"')
+        await settle(store, worker, run, Cause.RETURNED if number % 2 else Cause.GAVE_UP, error=error)
+    cancelled = await submit(store, "a")
+    await store.cancel(cancelled, reason="disk 0 is full")
+
+    async def found(text: str, **more: Any) -> list[UUID]:
+        return [job.id for job in await everything(store, JobFilter(error=text, **more), page=2)]
+
+    dead = [run for number, run in enumerate(runs) if number % 2 == 0]
+    assert set(await found('disk 1 "full"')) == {run.job_id for run in (runs[4], runs[10])}
+    assert set(await found("100% of")) == {run.job_id for run in dead}
+    assert set(await found("disk 0")) == {runs[0].job_id, runs[6].job_id, cancelled}
+    assert await found("disk 0", states=frozenset({State.CANCELLED})) == [cancelled]
+    assert await found("disk", states=frozenset({State.SUCCEEDED, State.QUEUED})) == []
+    assert set(await found("disk", tenant="t")) == {run.job_id for run in dead if run.kind == "b"}
+    assert set(await found("100% of", kind="a", label=("zone", "x"))) == {run.job_id for run in dead if run.kind == "a"}
+    assert await found("DISK") == await found("_") == await found("disk", tenant="nobody") == []

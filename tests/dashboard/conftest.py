@@ -1,4 +1,4 @@
-"""One server, one world and one browser for all tests of the dashboard."""
+"""One server and one world for all tests of the dashboard, and one browser for each file of them."""
 
 import os
 import shutil
@@ -44,8 +44,9 @@ def world(site: Site) -> World:
     return site.run(fill(site.store))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """A browser for a file of tests: while it is open this thread has a loop, and no asynchronous test can run."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here, and it could not be installed: apt-get install chromium")
     with sync_playwright() as playwright:
@@ -83,7 +84,7 @@ class Watched:
             self.complaints.append(f"asked {request.url}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def window(browser: Browser, site: Site, world: World) -> Iterator[Page]:
     """One window on the open site for all; opening one for each test would take most of the time."""
     assert world is not None

@@ -41,8 +41,8 @@ async def _fill(store: Store) -> None:
     await store.register(a_worker("borea/runner-0", queues=QUEUES, offer=offer))
     await _end(store, worker.id, 60)
     for message in (
-        "connection refused: smtp.example.com:25",
-        "connection refused: smtp.example.com:25",
+        "connection refused: s3.example.com",
+        "connection refused: s3.example.com",
         "no such file: cat.png",
     ):
         await _die(store, worker.id, message)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.builders import NOON
@@ -12,8 +13,9 @@ from tidewheel.model.api_key import ApiKey, Known, make_key
 from tidewheel.model.ids import make_id
 from tidewheel.model.session import LIFETIME, begin_session
 from tidewheel.model.states import State
-from tidewheel.server.dashboard.figures import delays_of
+from tidewheel.server.dashboard.figures import delays_of, history_of
 from tidewheel.server.dashboard.graph import drawing_of
+from tidewheel.server.dashboard.pages.logs import pieces_of
 from tidewheel.server.dashboard.pulse import Pulse
 from tidewheel.server.dashboard.rendering import NOTHING, number, query, size, span, when
 from tidewheel.server.dashboard.timeline import WIDTH, timeline_of
@@ -111,14 +113,31 @@ def test_a_graph_of_one_is_one_box() -> None:
     assert len(drawing_of(object(), [], []).boxes) == 1
 
 
-def test_delays_count_first_runs_from_when_they_were_due() -> None:
-    def started(after: float, token: int = 1) -> SimpleNamespace:
-        return SimpleNamespace(
-            last_started_at=NOON + after * SECOND, due_at=NOON, created_at=NOON - SECOND, token=token
-        )
+def point(minute: int, outcome: State, jobs: int, **delays: int) -> SimpleNamespace:
+    buckets = [SimpleNamespace(seconds=float(seconds[1:]), count=count) for seconds, count in delays.items()]
+    at = NOON + minute * 60 * SECOND
+    return SimpleNamespace(at=at, outcome=outcome, jobs=jobs, start_delay=SimpleNamespace(buckets=buckets))
 
-    assert delays_of([started(1), started(2), started(9), started(100, token=2)]) == (2, 9)
-    assert delays_of([]) == (None, None)
+
+def test_delays_are_those_of_all_that_ended_lately() -> None:
+    points = [
+        point(0, State.SUCCEEDED, 9, s1000=9),
+        point(2, State.SUCCEEDED, 60, s1=60),
+        point(3, State.DEAD, 39, s5=39),
+        point(3, State.SUCCEEDED, 1, s60=1),
+    ]
+
+    assert delays_of(points, NOON + 60 * SECOND) == (1, 5)
+    assert delays_of(points[2:], NOON) == (5, 60)
+    assert delays_of([], NOON) == (None, None)
+
+
+def test_charts_begin_with_the_minutes_that_are_over() -> None:
+    points = [point(0, State.SUCCEEDED, 90), point(0, State.DEAD, 30), point(1, State.SUCCEEDED, 60)]
+
+    told = msgspec.json.decode(history_of(points, NOON + 90 * SECOND))
+
+    assert told == [{"at": NOON.timestamp(), "rate": 2.0, "failing": 0.5}]
 
 
 async def test_the_pulse_is_the_difference_of_counters() -> None:
@@ -157,3 +176,10 @@ def test_a_session_stands_for_its_key_until_either_ends() -> None:
     assert token.key_of(known(text, NOON + SECOND, expires_at=NOON.astimezone(UTC))) is None
     other = begin_session(make_key(b"\2" * 37).text, NOON, "x" * 32)
     assert other.key_of(known(text, NOON)) is None
+
+
+def test_an_excerpt_is_cut_where_something_was_found() -> None:
+    pieces = pieces_of("wrote report.pdf", [(6, 12), (8, 9)])
+
+    assert pieces == [("wrote ", False), ("report", True), (".pdf", False)]
+    assert pieces_of("all", []) == [("all", False)]

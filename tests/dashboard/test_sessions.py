@@ -11,7 +11,18 @@ from tests.builders import a_job
 from tests.dashboard.site import ROOT, Site
 from tidewheel.model.access import Role
 
-READABLE = ["Overview", "Jobs", "Schedules", "Dead letters", "Gates", "Limits", "Queues", "Workers"]
+READABLE = [
+    "Overview",
+    "Jobs",
+    "Schedules",
+    "Dead letters",
+    "Logs",
+    "Gates",
+    "Limits",
+    "Queues",
+    "Workers",
+    "Artifacts",
+]
 
 
 @pytest.fixture
@@ -94,6 +105,10 @@ def test_a_stream_ends_with_the_key(client: httpx.Client, locked: Site) -> None:
     with client.stream("GET", "/ui/queues", headers={"accept": "text/event-stream"}) as stream:
         lines = stream.iter_lines()
         assert any(line == "event: page" for line in lines)
+        for kind in ("streamed.one", "streamed.two"):  # longer than it takes to look at the key again
+            locked.run(locked.store.submit([a_job(kind, queue="nobody")]))
+            locked.run(locked.store.take_census())
+            assert any(kind in line for line in lines)
         locked.run(locked.store.revoke_key(key.id, by=ROOT))
         assert sum(1 for _ in lines) >= 0  # it ends
     assert client.get("/ui/queues").status_code == 401
@@ -169,7 +184,7 @@ def menu_of(client: httpx.Client) -> list[str]:
         (Role.SUBMITTER, READABLE),
         (Role.OPERATOR, [*READABLE, "Audit"]),
         (Role.ADMIN, [*READABLE, "Keys", "Audit"]),
-        (Role.WORKER, ["Overview", "Jobs", "Dead letters", "Queues"]),
+        (Role.WORKER, ["Overview", "Jobs", "Dead letters", "Logs", "Queues", "Artifacts"]),
     ],
 )
 def test_a_role_sees_what_it_may(client: httpx.Client, locked: Site, role: Role, menu: list[str]) -> None:

@@ -1,11 +1,13 @@
 """A small world with a bit of everything, and with markup in every text that a user may choose."""
 
+import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tests.dashboard.site import CLOCK
+from tidewheel.model.artifact import ArtifactSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Options, Run
 from tidewheel.model.log import LogLine
@@ -63,6 +65,11 @@ async def fill(store: Store) -> World:
     ]
     await store.trigger_schedule(schedules[0].id)
     await store.pause_schedule(schedules[1].id)
+    for name in ("model.bin", "", SHORT_EVIL):
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        await store.add_artifact(
+            ArtifactSpec(tenant="default", digest=digest, size=12, name=name, created_by=SHORT_EVIL)
+        )
     await store.take_census()
     return World(worker.id, running, done, dead, held, parent, child, evil, *(schedule.id for schedule in schedules))
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_the_programs_about_the_api_do_what_they_say(tmp_path: Path) -> None:
-    submit, look = save(tmp_path, PAGE)
+    submit, look, bring = save(tmp_path, PAGE)
     with tide(tmp_path, "up", "up", "--slots", "1", "--port", "0") as (_, client):
         url = str(client.base_url)
 
@@ -34,6 +34,12 @@ def test_the_programs_about_the_api_do_what_they_say(tmp_path: Path) -> None:
             "1000 1000 False",
             "succeeded completed success",
             "end",
+        ]
+        assert run(tmp_path, bring, TIDE_URL=url).splitlines() == [
+            "['it is noon']",
+            "True",
+            "2027-03-28T03:00:00+02:00 clocks go forward by 1h: 02:00 to 03:00 does not exist; runs right after it",
+            "200 412 precondition-failed",
         ]
         if shutil.which("curl"):
             [script] = re.findall(r"```sh\n(.*?)```", (ROOT / PAGE).read_text(), re.DOTALL)

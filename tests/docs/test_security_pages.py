@@ -7,7 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.api.test_processes import tide
 from tests.docs.test_examples import ROOT, programs, run
+from tests.docs.test_sdk_examples import run as run_with
+from tests.docs.test_sdk_examples import save
 from tidewheel.model.access import MAY, Action, Role
 
 HOW_TO = "docs/how-to/keys-and-tenants.md"
@@ -46,8 +51,17 @@ def test_the_commands_of_the_page_about_keys_do_what_it_says(tmp_path: Path) -> 
     assert len(lines) == 8
 
 
+@pytest.mark.slow
+def test_the_program_about_keys_over_http_does_what_it_says(tmp_path: Path) -> None:
+    give_out, *_ = save(tmp_path, HOW_TO)
+    with tide(tmp_path, "server", "server", "--port", "0", "--auth", "required", "--no-keeper") as (server, client):
+        [key] = re.findall(r"^tide_\S+$", server.said, re.MULTILINE)
+        said = run_with(tmp_path, give_out, TIDE_URL=str(client.base_url), TIDE_KEY=key)
+    assert said.splitlines() == ["201 shop", "200", "forbidden", "['keys.write', 'tenants.write', 'keys.write']"]
+
+
 def test_the_programs_about_secrets_and_erasure_do_what_they_say(tmp_path: Path) -> None:
-    (billing, forget) = programs(HOW_TO)
+    (_, billing, forget) = programs(HOW_TO)
     (tmp_path / billing[0]).write_text(billing[1])
     database = ("--database", "sqlite:///billing.db")
     secrets = {"TIDE_SECRET_STRIPE_KEY": "sk_live_12345678", "TIDE_SECRET_DB_PASSWORD": "swordfish"}

@@ -31,7 +31,8 @@ from tidewheel.store.sqlite import open_store
 
 async def main():
     store = await open_store(sys.argv[1])
-    await chore_named(chores_of(store, SystemClock(), Upkeep(notify_private=("127.0.0.0/8",))), "notifications").run_once()
+    chores = chores_of(store, SystemClock(), Upkeep(notify_private=("127.0.0.0/8",)))
+    await chore_named(chores, "notifications").run_once()
 
 asyncio.run(main())
 """

@@ -21,7 +21,7 @@ from tidewheel.cli.verb import Session, with_session
 from tidewheel.clock import SystemClock
 from tidewheel.errors import TideError
 from tidewheel.store.base import Store
-from tidewheel.wiring import blobs_url, database_of, files_of, without_secrets
+from tidewheel.wiring import blobs_url, database_of, files_of, is_server, without_secrets
 from tidewheel.worker.sandbox.layers import report
 
 FAILED: Final = 1
@@ -75,23 +75,25 @@ def _program() -> Finding:
 
 
 def _store(session: Session) -> Iterator[Finding]:
-    place = without_secrets(session.place)
+    what, place = ("server" if is_server(session.place) else "database"), without_secrets(session.place)
     try:
-        if session.url is None:
-            number = asyncio.run(_schema(session.database))
-            yield Finding("database", Health.GOOD, f"{place} has schema {number}, which this program fits")
-        else:
-            yield Finding("server", Health.GOOD, place)
-        yield from session.ask(_within)
+        if is_server(session.place):
+            yield from session.ask(_workers)
+            yield Finding(what, Health.GOOD, f"{place} answers")
+            return
+        number = asyncio.run(_schema(session.database))
+        yield Finding(what, Health.GOOD, f"{place} has schema {number}, which this program fits")
+        yield from session.ask(_clock)
+        yield from session.ask(_workers)
     except TideError as error:
-        yield Finding("server" if session.url else "database", Health.BAD, f"{place}: {error}")
+        yield Finding(what, Health.BAD, f"{place}: {error}")
 
 
 async def _schema(url: str) -> int:
     return await database_of(url).check()
 
 
-async def _within(store: Store) -> list[Finding]:
+async def _clock(store: Store) -> list[Finding]:
     clock = SystemClock()
     before = clock.now()
     then = (await store.look_ahead(0, timedelta(0), limit=1)).now
@@ -99,17 +101,19 @@ async def _within(store: Store) -> list[Finding]:
     offset = (then - before - (clock.now() - before) / 2).total_seconds()
     far = abs(offset) > LARGE_OFFSET
     told = f"the database is {abs(offset):.3f} s {'ahead' if offset > 0 else 'behind'}"
-    alive = await store.workers(alive=True)
     return [
-        Finding("clock", Health.WARNING if far else Health.GOOD, told + ("; let NTP set both clocks" if far else "")),
-        Finding("workers", Health.GOOD, f"{len(alive)} are alive")
-        if alive
-        else Finding("workers", Health.WARNING, "none is alive: start one by `tide worker`, or all by `tide up`"),
+        Finding("clock", Health.WARNING if far else Health.GOOD, told + ("; let NTP set both clocks" if far else ""))
     ]
 
 
+async def _workers(store: Store) -> list[Finding]:
+    if alive := await store.workers(alive=True):
+        return [Finding("workers", Health.GOOD, f"{len(alive)} are alive")]
+    return [Finding("workers", Health.WARNING, "none is alive: start one by `tide worker`, or all by `tide up`")]
+
+
 def _blobs(session: Session, chosen: str | None) -> Iterator[Finding]:
-    if session.url is not None:
+    if is_server(session.place):
         return
     url = blobs_url(session.database, chosen)
     try:
@@ -128,7 +132,7 @@ def _layers() -> Iterator[Finding]:
 
 
 def _rooms(session: Session) -> Iterator[Finding]:
-    files = files_of(session.database) if session.url is None else ()
+    files = () if is_server(session.place) else files_of(session.database)
     folders = {Path(file).parent for file in files} | {Path(tempfile.gettempdir())}
     for folder in sorted(folder for folder in folders if folder.is_dir()):
         free = shutil.disk_usage(folder).free

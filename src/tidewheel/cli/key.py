@@ -1,14 +1,13 @@
 """`tide key`: who may come in by the network. It works on the database itself, with a server or without."""
 
 import secrets
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
-import msgspec
 import typer
 
 from tidewheel.cli.lazy import group
-from tidewheel.cli.showing import Columns, Format, show_list, show_value, whoever_types
+from tidewheel.cli.showing import Columns, Format, plain, show_list, show_value, whoever_types
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import NotFound
 from tidewheel.model.access import parse_role
@@ -53,7 +52,7 @@ def create(
     made = make_key(secrets.token_bytes(ENTROPY))
     key = session.ask(lambda store: store.create_key(spec, made.proof, by=whoever_types()))
     if session.output is not Format.TABLE:
-        show_value({"key": made.text, **_document(key)}, session.output)
+        show_value({"key": made.text, **plain(key)}, session.output)
     else:
         typer.echo(made.text)
         typer.echo(f"This is shown once. Revoke it by: tide key revoke {key.prefix}", err=True)
@@ -71,7 +70,7 @@ def revoke(session: Session, prefix: Prefix) -> None:
     plain = check_prefix(prefix)
     key = session.ask(lambda store: _revoke(store, plain))
     if session.output is not Format.TABLE:
-        show_value(_document(key), session.output)
+        show_value(key, session.output)
     else:
         typer.echo(f"{key.prefix} ({key.name}) is revoked")
 
@@ -90,11 +89,6 @@ async def _revoke(store: Store, prefix: str) -> ApiKey:
     if known is None:
         raise NotFound("key", prefix)
     return await store.revoke_key(known.key.id, by=whoever_types())
-
-
-def _document(key: ApiKey) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.to_builtins(key)
-    return document
 
 
 COLUMNS: Final[Columns[ApiKey]] = {

@@ -11,8 +11,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from tidewheel.cli.lazy import Entry, add_lazily, loaded
-from tidewheel.errors import Invalid, TideError, Unavailable
-from tidewheel.settings import CONFIG_VARIABLE, SETTINGS, find_file, read_file, read_secret_files
+from tidewheel.errors import Invalid, TideError, Unauthenticated, Unavailable
+from tidewheel.settings import CONFIG_VARIABLE, SETTINGS, find_file, read_file, read_secret_files, variables_of_profile
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "demo": Entry("demo:demo", "Fill a store with a living example and run it, to see everything move."),
     "submit": Entry("submit:submit", "Hand over a command or a task to be run; print the id of the job."),
     "job": Entry("job:app", "Look at jobs and steer them."),
+    "logs": Entry("logs:logs", "Search what runs wrote, the oldest of what was found first; or follow it."),
     "schedule": Entry("schedule:app", "Make schedules, look at them and steer them."),
     "queue": Entry("queue:app", "See what waits in which queue, and bound how much may."),
     "gate": Entry("gate:app", "Hold, drop or slow all jobs of a kind, a queue or a tenant."),
@@ -56,6 +57,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+@app.callback()
 def root(
     context: typer.Context,
     *,
@@ -65,6 +67,10 @@ def root(
             "--config", envvar=CONFIG_VARIABLE, help="A file of settings.  [default: tidewheel.toml, if it is here]"
         ),
     ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", envvar="TIDE_PROFILE", help="A place to talk to, as the file of settings names it."),
+    ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
     ] = False,
@@ -73,8 +79,11 @@ def root(
     del show_version
     os.environ.update(read_secret_files(os.environ))
     file = find_file(config_file, os.environ, Path.cwd())
-    if file is not None:
-        context.default_map = _defaults_of(context, read_file(file))
+    said = {} if file is None else read_file(file)
+    if profile is not None:
+        os.environ.update(variables_of_profile(said, profile, os.environ))
+    if said:
+        context.default_map = _defaults_of(context, said)
 
 
 def _defaults_of(context: Any, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,6 +124,8 @@ def run(words: Sequence[str] | None = None) -> int:
         return _misused(error)
     except typer.Abort:
         return _told("stopped; nothing more was done", FAILED)
+    except Unauthenticated as error:
+        return _told(f"{error}: put one into TIDE_KEY (`tide key create` makes them)", FAILED)
     except TideError as error:
         return _told(str(error), _code_of(error))
     except BrokenPipeError:  # whoever reads has heard enough

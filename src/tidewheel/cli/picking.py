@@ -8,7 +8,7 @@ import typer
 
 from tidewheel.cli.guessing import did_you_mean, name_among
 from tidewheel.cli.options import parse_labels
-from tidewheel.errors import Invalid
+from tidewheel.errors import Invalid, TideError
 from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import JobFilter, Store
@@ -53,7 +53,10 @@ async def matching(store: Store, where: JobFilter) -> list[Job]:
 
 async def hint(store: Store, where: JobFilter) -> str:
     """Return which queue or kind may have been meant by a filter that names one that there is not; or nothing."""
-    rows = (await store.counts(tenant=where.tenant)).rows
+    try:
+        rows = (await store.counts(tenant=where.tenant)).rows
+    except TideError:  # a server may not say, and this was only a courtesy
+        return ""
     for field, given in (("queue", where.queue), ("kind", where.kind)):
         known = sorted({getattr(row, field) for row in rows})
         if given is not None and given not in known and (guess := did_you_mean(given, known)):

@@ -49,8 +49,18 @@ _COLOURS: Final = {
 
 
 def plain(value: Any) -> Any:
-    """Return a record as programs read it: dicts, lists, texts and numbers."""
-    return msgspec.json.decode(msgspec.json.encode(value))
+    """Return a record as programs read it: dicts, lists, texts and numbers, with all fields, also those left empty."""
+    return msgspec.json.decode(msgspec.json.encode(_whole(value)))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        tag = {config.tag_field or "type": config.tag} if config.tag is not None else {}
+        return tag | {name: _whole(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, Mapping):
+        return {key: _whole(inner) for key, inner in value.items()}
+    return [_whole(inner) for inner in value] if isinstance(value, list | tuple | frozenset) else value
 
 
 def show_value(value: Any, output: Format = Format.JSON) -> None:
@@ -58,7 +68,7 @@ def show_value(value: Any, output: Format = Format.JSON) -> None:
     if output is Format.YAML:
         typer.echo(yaml_text(plain(value)))
     else:
-        typer.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+        typer.echo(msgspec.json.format(msgspec.json.encode(plain(value))).decode())
 
 
 def show_list(things: Sequence[T], columns: Columns[T], output: Format, document: Callable[[T], Any] = plain) -> None:

@@ -69,4 +69,4 @@ COLUMNS: Final[Columns[Tenant]] = {
 
 
 def _show(tenants: list[Tenant], session: Session) -> None:
-    show_list(tenants, COLUMNS, session.output, msgspec.structs.asdict)
+    show_list(tenants, COLUMNS, session.output)

@@ -45,8 +45,9 @@ def up(
     tls_key: TlsKey = default("tls_key"),
     replica: Replica = default("replica"),
 ) -> None:
-    """Start Tidewheel: bring the database up to date, answer HTTP requests, run jobs and keep all, until Ctrl-C.
+    """Start Tidewheel: server, worker and chores, all on this machine.
 
+    Brings the database up to date, answers HTTP requests, runs jobs and does the chores, until Ctrl-C.
     Runs commands (`tide submit -- echo hello`), HTTP calls and the tasks of an app; takes back the runs of workers that
     died, lets start deadlines expire, and removes finished jobs: successes after 7 days, others after 30, unless told
     otherwise.

@@ -11,9 +11,10 @@ import typer
 
 from tidewheel.cli.options import Database
 from tidewheel.cli.showing import Format, Output
+from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.store.base import Store
-from tidewheel.wiring import DEFAULT_URL, open_store
+from tidewheel.wiring import DEFAULT_URL, is_server, open_store
 
 if TYPE_CHECKING:
     from tidewheel.sdk.app import App
@@ -22,7 +23,11 @@ T = TypeVar("T")
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", envvar="TIDE_URL", help="A server to talk to, in place of the database: https://host."),
+    typer.Option(
+        "--url",
+        envvar="TIDE_URL",
+        help="A server to talk to, in place of the database, with its key in TIDE_KEY: https://host.",
+    ),
 ]
 Tenant = Annotated[str, typer.Option("--tenant", envvar="TIDE_TENANT", help="Whose jobs are meant.")]
 
@@ -38,19 +43,30 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def place(self) -> str:
         """The server if one was named, or else the database."""
+        if self.url is not None and not is_server(self.url):
+            raise Invalid("url", f"must be the http:// or https:// address of a server, not {self.url[:60]!r}")
         return self.url or self.database
 
     def ask(self, work: Callable[[Store], Awaitable[T]]) -> T:
         """Open the store for one piece of work."""
 
         async def run() -> T:
-            store = await open_store(self.place)
+            store = await self._open()
             try:
                 return await work(store)
             finally:
                 await store.close()
 
         return asyncio.run(run())
+
+    async def _open(self) -> Store:
+        try:
+            return await open_store(self.place)
+        except Unavailable as error:
+            if not is_server(self.place):
+                raise
+            why = f"{self.place} cannot be reached ({error}): is the server running, and is that its address?"
+            raise Unavailable(why) from error
 
     def app(self) -> "App":
         """Return an app without tasks that keeps its jobs there."""

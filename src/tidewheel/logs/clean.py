@@ -14,12 +14,17 @@ _ORDERS: Final = re.compile(
 _ODD: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 # The same but for the end of a line: for many lines at once.
-is_odd_text = re.compile(_ODD.pattern.replace("\x0a-\x1f", "\x0b-\x1f")).search
+_find_odd: Final = re.compile(_ODD.pattern.replace("\x0a-\x1f", "\x0b-\x1f")).search
+
+
+def is_odd_text(text: str) -> bool:
+    """Tell whether lines must be cleaned. Most are printable throughout, which is seen faster than by a pattern."""
+    return not text.replace("\n", "").isprintable() and _find_odd(text) is not None
 
 
 def clean(text: str) -> str:
     """Return one line without orders for terminals, and with all else that cannot be seen spelt out."""
-    return _ODD.sub(_spelt, _ORDERS.sub("", text)) if _ODD.search(text) else text
+    return text if text.isprintable() or not _ODD.search(text) else _ODD.sub(_spelt, _ORDERS.sub("", text))
 
 
 def _spelt(found: re.Match[str]) -> str:

@@ -114,7 +114,7 @@ class LogSearch:
         self.since = None if where.since is None else check_instant("since", where.since)
         self.before = None if where.before is None else check_instant("before", where.before)
         positive = [term for term in self._terms if not term.negative]
-        self._needles = [word for term in positive for word in term.words]
+        self._needles = sorted({word for term in positive for word in term.words}, key=len, reverse=True)
         self._marks = _marks_of(positive)
 
     @property
@@ -135,10 +135,11 @@ class LogSearch:
 
     def may_be_in(self, lines: str) -> bool:
         """Tell by a quick look at a line, or a whole piece, whether it is worth a closer one."""
-        if not self._needles:
-            return True
         lower = lines.lower()
-        return all(needle in lower for needle in self._needles)
+        for needle in self._needles:  # noqa: SIM110 - twice as fast, and done for every line
+            if needle not in lower:
+                return False
+        return True
 
     def is_about(self, job_id: UUID, tenant: str, queue: str, kind: str) -> bool:
         """Tell whether lines of a job are meant at all."""

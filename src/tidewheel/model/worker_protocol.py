@@ -50,7 +50,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a worker is ready to start now; what is left out is as it was registered."""
 
-    limit: Annotated[int, Meta(ge=0, le=MOST_RUNS)] = 1
+    limit: Annotated[int, Meta(ge=1, le=MOST_RUNS)] = 1
     """How many jobs; no more than can be started at once."""
     queues: Annotated[list[Name], Meta(max_length=1000)] | None = None
     kinds: Annotated[list[Name], Meta(max_length=10_000)] | None = None

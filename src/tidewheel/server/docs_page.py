@@ -100,6 +100,8 @@ def _type(schema: Json) -> str:
         return " or ".join(_type(choice) for choice in schema["anyOf"])
     if "enum" in schema:
         return " | ".join(f"<code>{_text(str(value))}</code>" for value in schema["enum"])
+    if "prefixItems" in schema:
+        return f"list of {', '.join(_type(item) for item in schema['prefixItems'])}"
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
     return _text(" ".join(filter(None, (schema.get("format"), schema.get("type", "any value")))))

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_instant, check_key, check_name
+from tidewheel.model.checks import check_instant, check_key, check_name, check_text
 from tidewheel.model.states import State
 from tidewheel.server.job_request import Instant, Name
 from tidewheel.store.base import JobFilter
@@ -27,6 +27,8 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     created_after: Instant | None = None
     """Made at this instant or later."""
     created_before: Instant | None = None
+    error: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    """A part of the message of its error; only jobs that ended without success have one."""
 
 
 class JobQuery(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +66,7 @@ def filter_of(where: Conditions, tenant: str | None) -> JobFilter:
         label=None if where.label is None else _label_of(where.label),
         created_from=None if where.created_after is None else check_instant("created_after", where.created_after),
         created_before=None if where.created_before is None else check_instant("created_before", where.created_before),
+        error=None if where.error is None else check_text("error", where.error, 200),
     )
 
 

@@ -150,9 +150,9 @@ def read_query(raw: bytes, kind: Any) -> Any:
     except msgspec.ValidationError as error:
         words, pointer = _place(error)
         raise bad_parameter(pointer.removeprefix("/"), words) from None
-    for name in given:
-        if getattr(query, name) is None:
-            raise bad_parameter(name, "must be left out or have a value, and not be null")
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name in given and getattr(query, field.name) is None:
+            raise bad_parameter(field.encode_name, "must be left out or have a value, and not be null")
     return query
 
 

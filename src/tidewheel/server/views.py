@@ -9,11 +9,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound, TideError, Unavailable
 from tidewheel.store.base import Store
+from tidewheel.store.replica import ReplicaStore
 
 MOST_LAG: Final = 2.0
 """Seconds that a replica may be behind."""
@@ -22,14 +23,6 @@ OPEN_EVERY: Final = 5.0
 ANSWER_WITHIN: Final = 2.0
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
-
-
-class ReplicaStore(Store, Protocol):
-    """A store that can only be read, and says how far it is behind."""
-
-    async def lag(self) -> float:
-        """Return for how many seconds it has heard nothing new, 0 if there was nothing new to hear."""
-        ...
 
 
 class Views:

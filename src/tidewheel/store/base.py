@@ -81,6 +81,8 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     label: tuple[str, str] | None = None
     created_from: datetime | None = None
     created_before: datetime | None = None
+    error: str | None = None
+    """A part of the message of its error, as it is written. Only jobs that ended without success have one."""
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ SEGMENT_LINES: Final = 1000
 SEGMENT_CHARS: Final = 256 * 1024
 FRESH_FOR: Final = timedelta(seconds=30)
 """How long lines may wait for others to make a segment with."""
-MOST_SEGMENTS: Final = 60
+MOST_SEGMENTS: Final = 30
 """How many segments, and how many fresh appends, one page looks through before it answers short."""
 _LAST_ID: Final = UUID(int=2**128 - 1)
 _FIRST_ID: Final = UUID(int=0)

@@ -6,6 +6,7 @@ from typing import Final, Self, assert_never
 import msgspec
 from msgspec.structs import force_setattr
 
+from tidewheel.model.checks import duration_text
 from tidewheel.triggers import cron_text
 from tidewheel.triggers.bounds import EPOCH, LATEST, duration, instant
 from tidewheel.triggers.clock_changes import next_match
@@ -100,7 +101,8 @@ def describe(rule: Rule) -> str:
         case Once(at=at):
             return f"Once at {at:%Y-%m-%d %H:%M:%S} UTC"
         case Interval(every=every, anchor=anchor):
-            return f"Every {every} counted from {anchor:%Y-%m-%d %H:%M:%S} UTC"
+            since = "" if anchor == EPOCH else f", counted from {anchor:%Y-%m-%d %H:%M:%S} UTC"
+            return f"Every {duration_text(every)}{since}"
         case Cron(expression=expression, zone=zone):
             return f"{pattern_of(expression).explain()} ({zone})"
         case _:

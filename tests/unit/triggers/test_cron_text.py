@@ -101,4 +101,6 @@ def test_parse_rule_reads_cron_too() -> None:
 
 def test_rules_are_described_in_english() -> None:
     assert describe(Cron("0 5 * * *", "Europe/Berlin")) == "At 05:00 every day (Europe/Berlin)"
-    assert describe(parse_rule("@every 90m")) == "Every 1:30:00 counted from 1970-01-01 00:00:00 UTC"
+    assert describe(parse_rule("@every 90m")) == "Every 1h30m"
+    anchored = Interval(timedelta(minutes=10), datetime(2030, 1, 1, 12, 5, tzinfo=UTC))
+    assert describe(anchored) == "Every 10m, counted from 2030-01-01 12:05:00 UTC"

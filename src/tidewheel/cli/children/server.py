@@ -36,7 +36,7 @@ async def _serve(greeting: Greeting) -> None:
         greeting.link.send(Ready())
         if setup.name.endswith("/server-0"):
             url = address.url_by("http" if certificate is None else "https")
-            typer.echo(f"Tidewheel answers at {url} (docs: {url}/docs)")
+            typer.echo(f"Tidewheel answers at {url} (dashboard: {url}/ui, docs: {url}/docs)")
         async for word in greeting.words:
             if isinstance(word, TakeOver):
                 serving.take_over(word.older, word.newest)

@@ -25,7 +25,7 @@ from tidewheel.server.dashboard.rendering import Renderer
 from tidewheel.server.dashboard.request import Request
 from tidewheel.server.dashboard.table import DEEDS, PAGES, PIPES
 from tidewheel.server.dashboard.visit import Deed, Done, Page, Piped, Visit
-from tidewheel.server.endpoint import EVENTS, HTML, Answer
+from tidewheel.server.endpoint import HTML, Answer
 from tidewheel.server.entrance import Visitor, check_local
 from tidewheel.server.guests import Ticket
 from tidewheel.server.problems import CODES, Refused, refusal_of
@@ -174,7 +174,7 @@ class Dashboard:
         loaded = await self._context(request, visit, target)
         if isinstance(loaded, Done):
             return self._go(request, loaded)
-        if target.every is not None and EVENTS in request.headers.get("accept", ""):
+        if target.every is not None and visit.follows:
             stream = live_answer(self._service, target.every, partial(self._live_part, request, visit, target))
             return replace(stream, ticket=visit.desk.ticket)
         return self._page(request, target.template, loaded)

@@ -38,13 +38,14 @@ class Desk:
             return False
         return True
 
-    async def ask(self, name: str, *, query: Mapping[str, Any] | None = None, body: Any = None, **path: str) -> Any:
+    async def ask(self, name: str, /, *, query: Mapping[str, Any] | None = None, body: Any = None, **path: str) -> Any:
         """Return what an endpoint answers. Raises what it raises, and Forbidden."""
         return (await self.answer(name, query=query, body=body, headers=None, **path)).body
 
     async def answer(
         self,
         name: str,
+        /,
         *,
         query: Mapping[str, Any] | None = None,
         body: Any = None,

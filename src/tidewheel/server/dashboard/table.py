@@ -3,7 +3,18 @@
 from typing import Final
 
 from tidewheel.model.access import Action
-from tidewheel.server.dashboard.pages import admin, dead_letters, fleet, flow, job, jobs, overview, schedules
+from tidewheel.server.dashboard.pages import (
+    admin,
+    dead_letters,
+    files,
+    fleet,
+    flow,
+    job,
+    jobs,
+    logs,
+    overview,
+    schedules,
+)
 from tidewheel.server.dashboard.visit import Deed, Page, Piped
 
 SLOWLY: Final = 3.0
@@ -26,10 +37,12 @@ PAGES: Final = (
         "Dead letters",
     ),
     Page("/ui/dead-letters/redrive", "Redrive", "redrive.html", dead_letters.weigh, Action.JOBS_RETRY, None),
+    Page("/ui/logs", "Logs", "logs.html", logs.load, Action.JOBS_READ, SLOWLY, "Logs"),
     Page("/ui/gates", "Gates", "gates.html", flow.load_gates, Action.GATES_READ, menu="Gates"),
     Page("/ui/limits", "Limits", "limits.html", flow.load_limits, Action.LIMITS_READ, menu="Limits"),
     Page("/ui/queues", "Queues", "queues.html", fleet.load_queues, Action.JOBS_READ, menu="Queues"),
     Page("/ui/workers", "Workers", "workers.html", fleet.load_workers, Action.WORKERS_READ, menu="Workers"),
+    Page("/ui/artifacts", "Artifacts", "artifacts.html", files.load, Action.ARTIFACTS_READ, SLOWLY, "Artifacts"),
     Page("/ui/keys", "Keys", "keys.html", admin.load_keys, Action.KEYS_READ, SLOWLY, "Keys"),
     Page("/ui/audit", "Audit log", "audit.html", admin.load_audit, Action.AUDIT_READ, menu="Audit"),
 )
@@ -54,4 +67,6 @@ DEEDS: Final = (
 PIPES: Final = (
     Piped("/ui/jobs/{id}/events", job.follow),
     Piped("/ui/jobs/{id}/result", job.result),
+    Piped("/ui/jobs/{id}/outputs/{token}/{name:path}", files.output),
+    Piped("/ui/artifacts/{digest}/content", files.artifact),
 )

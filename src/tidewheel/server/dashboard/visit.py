@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 from tidewheel.model.access import Action
 from tidewheel.server.dashboard.desk import Desk
 from tidewheel.server.dashboard.pulse import Pulse
-from tidewheel.server.endpoint import Answer
+from tidewheel.server.endpoint import EVENTS, Answer
 
 LIVE: Final = 0.8
 """What changed is seen within a second."""
@@ -28,6 +28,11 @@ class Visit:
     query: Mapping[str, str]
     form: Form
     headers: Mapping[str, str]
+
+    @property
+    def follows(self) -> bool:
+        """Whether only the changing part of the page is wanted, again and again."""
+        return EVENTS in self.headers.get("accept", "")
 
     def field(self, name: str) -> str:
         """Return a field of the form, without spaces around; empty if it was not sent."""

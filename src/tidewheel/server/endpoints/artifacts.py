@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from tidewheel.blobs.names import artifact_location, upload_name
 from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.access import Action
 from tidewheel.model.artifact import MAX_ARTIFACT, MAX_ARTIFACT_NAME, Artifact, ArtifactSpec, check_artifact
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -98,6 +99,8 @@ async def offer(service: Service, call: Call[ArtifactRequest, NoQuery]) -> Answe
         expires_at=expires_at(grant),
         complete=None if exchange is None else f"{here}/complete",
     )
+    told = {"size": spec.size, "name": spec.name or None}
+    service.audit.note(call.actor, Action.ARTIFACTS_WRITE, spec.digest, tenant=tenant, **told)
     return Answer(UploadAnswer(artifact=None, upload=document), ACCEPTED)
 
 

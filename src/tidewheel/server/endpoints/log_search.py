@@ -21,14 +21,11 @@ from tidewheel.server.job_request import Instant, Name
 from tidewheel.server.problems import Flaw, Refused
 from tidewheel.server.reading import parameter
 from tidewheel.server.service import Service
+from tidewheel.store.log_following import Follower, newest_line
 
-LATE: Final = timedelta(seconds=1)
-"""How much later than others a line may become visible that was stored before them."""
-PAGE: Final = 500
 _GROWTH: Final = 1.5
 _MICROSECOND: Final = timedelta(microseconds=1)
 _SIZES: Final = (8, 16, 9, 9)
-_LEAST: Final = (UUID(int=0), -1, -1)
 
 
 class LogConditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -56,6 +53,13 @@ class LogSearchQuery(LogConditions, frozen=True, kw_only=True, forbid_unknown_fi
     """The `next_cursor` of the page before."""
 
 
+class MarkDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """Where something was found: the first character, and the one after the last."""
+
+    start: int
+    end: int
+
+
 class FoundDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A line that was found."""
 
@@ -77,8 +81,8 @@ class FoundDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Those of a line that is a JSON object."""
     excerpt: str
     """The part of the text around what was found."""
-    marks: list[tuple[int, int]]
-    """Where in the excerpt that is: from, and up to before, in characters."""
+    marks: list[MarkDocument]
+    """Where in the excerpt that is."""
 
 
 class FoundPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +107,7 @@ async def tail(service: Service, call: Call[None, LogConditions]) -> Answer:
     """Tell of lines as they are stored, from now on or from where the client was."""
     asked = _asked(call)
     sent = call.headers.get("last-event-id")
-    begin = await _newest(service, asked) if sent is None else _place_of(sent)
+    begin = await newest_line(service.store, call.scope) if sent is None else _place_of(sent)
     headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
     return Answer(headers=headers, media_type=EVENTS, stream=_events(service, call, asked, begin))
 
@@ -112,7 +116,7 @@ async def _events(
     service: Service, call: Call[Any, Any], asked: LogSearch, begin: LogKey | None
 ) -> AsyncGenerator[bytes, None]:
     pause, quiet = FIRST_PAUSE, 0.0
-    follower = Follower(service, asked, begin)
+    follower = Follower(service.store, asked.where, begin)
     yield b": hello\n\n"
     while not service.stopping.is_set():
         lines = await follower.news()
@@ -127,49 +131,6 @@ async def _events(
         if not lines:
             await service.pause(pause)
         await call.recheck()
-
-
-class Follower:
-    """Gives each line once, those that become visible late as well."""
-
-    def __init__(self, service: Service, asked: LogSearch, begin: LogKey | None) -> None:
-        self._service = service
-        self._asked = asked
-        self._begin = begin
-        self._newest = begin
-        self._seen: dict[LogKey, None] = {}
-
-    async def news(self) -> list[FoundLine]:
-        """Return lines that were not told of yet, in the order in which they were stored; not all if they are many."""
-        after, lines = self._window(), list[FoundLine]()
-        while len(lines) < PAGE:
-            page = await self._service.store.search_logs(self._asked.where, limit=PAGE, after=after, newest_first=False)
-            lines += [found for found in page.lines if self._is_new(found.key)]
-            if page.next is None:
-                break
-            after = page.next
-        for found in lines:
-            self._seen[found.key] = None
-            self._newest = found.key if self._newest is None else max(self._newest, found.key)
-        self._forget()
-        return lines
-
-    def _is_new(self, key: LogKey) -> bool:
-        return key not in self._seen and (self._begin is None or key > self._begin)
-
-    def _window(self) -> LogKey | None:
-        return None if self._newest is None else LogKey(self._newest.stored_at - LATE, *_LEAST)
-
-    def _forget(self) -> None:
-        window = self._window()
-        if window is not None:
-            self._seen = {key: None for key in self._seen if key > window}
-
-
-async def _newest(service: Service, asked: LogSearch) -> LogKey | None:
-    """Return the place of the last line that there is, whichever it is."""
-    page = await service.store.search_logs(LogFilter(tenant=asked.where.tenant), limit=1)
-    return page.lines[0].key if page.lines else None
 
 
 def _asked(call: Call[None, LogConditions]) -> LogSearch:
@@ -205,7 +166,7 @@ def _document(found: FoundLine, asked: LogSearch) -> FoundDocument:
         text=line.text,
         fields=fields_of(line.text),
         excerpt=excerpt.text,
-        marks=excerpt.marks,
+        marks=[MarkDocument(start=start, end=end) for start, end in excerpt.marks],
     )
 
 

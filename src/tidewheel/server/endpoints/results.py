@@ -75,7 +75,7 @@ async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
     """Return lines that the runs of a job wrote."""
     job_id, query = id_in(call), call.query
     scope = f"logs/{job_id}"
-    after = unseal_pair(scope, query.cursor)
+    after = unseal_pair(scope, query.cursor) or _pair_of(query.after)
     lines = await service.views.ask(lambda store: store.logs(job_id, tenant=call.scope, after=after, limit=query.limit))
     more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None
     return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=more))

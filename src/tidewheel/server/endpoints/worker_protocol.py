@@ -126,7 +126,7 @@ async def _claim_within(service: Service, call: Call[Claim, NoQuery], request: C
     while True:
         claimed = await service.store.claim(request)
         left = latest - service.clock.monotonic()
-        if claimed.runs or left <= 0 or request.limit == 0 or service.stopping.is_set():
+        if claimed.runs or left <= 0 or service.stopping.is_set():
             return claimed
         pause = min(left, POLL if bell.healthy else POLL_IN_DOUBT)
         if claimed.next_due is not None and claimed.now is not None:

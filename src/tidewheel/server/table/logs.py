@@ -1,10 +1,10 @@
-"""Endpoints of what all runs wrote."""
+"""Endpoints of what all runs wrote, and of numbers about them."""
 
 from typing import Final
 
 from tidewheel.model.access import Action
 from tidewheel.server.endpoint import EVENTS, Endpoint, RequestHeader
-from tidewheel.server.endpoints import log_search
+from tidewheel.server.endpoints import log_search, statistics
 
 LOGS: Final = (
     Endpoint(
@@ -33,5 +33,17 @@ LOGS: Final = (
         headers=(RequestHeader.LAST_EVENT_ID,),
         answers={200: EVENTS},
         errors=("bad-header", "overloaded"),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/stats",
+        name="get_statistics",
+        summary="Add up what ended, by time, queue, kind and outcome",
+        description="By the minute for two days, by the hour for 400. What ended counts at once.",
+        group="logs",
+        action=Action.JOBS_READ,
+        handler=statistics.statistics,
+        query=statistics.StatQuery,
+        answers={200: statistics.StatList},
     ),
 )

@@ -25,6 +25,10 @@ def _span(micros: int) -> timedelta:
     return timedelta(microseconds=micros)
 
 
+def _spans(stored: str) -> list[timedelta]:
+    return [_span(micros) for micros in msgspec.json.decode(stored, type=list[int])]
+
+
 def _id(stored: bytes) -> UUID:
     return UUID(bytes=stored)
 
@@ -33,6 +37,7 @@ _CONVERT: Final[Mapping[str, Callable[[Any], Any]]] = {
     "uuid": _id,
     "timestamp with time zone": _instant,
     "interval": _span,
+    "interval[]": _spans,
     "boolean": bool,
     "text[]": msgspec.json.decode,
     "double precision": float,

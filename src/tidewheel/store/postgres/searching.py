@@ -95,7 +95,12 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
     label = None if where.label is None else list(where.label)
     filters = (states, where.kind, where.queue, where.schedule_id, label)
     created = (where.created_from, where.created_before)
-    rows = await connection.fetch(SQL[f"list_{scope}"], *bounds, *filters, SCAN, limit, *created, *own)
+    if where.error is not None:
+        scope, own = "failed", []
+        named = (where.tenant, where.error)
+        rows = await connection.fetch(SQL["list_failed"], *bounds, *filters, SCAN, limit, *created, *named)
+    else:
+        rows = await connection.fetch(SQL[f"list_{scope}"], *bounds, *filters, SCAN, limit, *created, *own)
     edge = None
     # Where nothing is left out, a full page needs no more of either table than was read.
     if len(rows) < limit or any(value is not None for value in (*filters, *created)):

@@ -69,6 +69,7 @@ def find_query(where: JobFilter, limit: int, after: object) -> dict[str, Any]:
         "queue": where.queue,
         "schedule_id": where.schedule_id,
         "label": None if where.label is None else "=".join(where.label),
+        "error": where.error,
         "created_after": None if where.created_from is None else where.created_from.isoformat(),
         "created_before": None if where.created_before is None else where.created_before.isoformat(),
         "limit": limit,
@@ -101,7 +102,7 @@ def end_body(outcome: Outcome) -> dict[str, Any]:
         "result_text": _sendable(outcome.result),
         "result_location": _sendable(outcome.result_location),
         "error": None if outcome.error is None else _failure(outcome.error),
-        "delay": outcome.delay.total_seconds(),
+        "delay": max(0.0, outcome.delay.total_seconds()),
         "started_at": outcome.started_at,
         "usage": usage_of(usage_text(outcome.usage)),
     }

@@ -109,7 +109,7 @@ class Runs:
         return verdicts
 
     async def oldest_unfit(self, request: ClaimRequest, total: Resources) -> tuple[Needs, timedelta] | None:
-        body = {**claim_body(request, MOST_RUNS), "total": total}
+        body = {**claim_body(request, MOST_RUNS), "limit": 1, "total": total}
         told = await self._transport.post(_path(request.worker_id, "unfit"), body, UnfitAnswer, safe=True)
         return None if told.needs is None else (told.needs, timedelta(seconds=told.waited))
 

@@ -16,8 +16,12 @@ from tidewheel.store.sqlite.connection import SQL, connect_reader, rows, transla
 from tidewheel.store.sqlite.migrate import check
 from tidewheel.store.sqlite.values import instant, micros
 
-ONLY_HERE: Final = {"job_history": frozenset(("cancel_reason",)), "log": frozenset(("id",))}
-"""Columns that no other store has."""
+ONLY_HERE: Final = {
+    "job_history": frozenset(("cancel_reason",)),
+    "log": frozenset(("id",)),
+    "ended": frozenset(("id",)),
+}
+"""Columns that no other store has, or numbers for itself."""
 
 
 class SqliteSource:

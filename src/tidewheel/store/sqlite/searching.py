@@ -55,8 +55,9 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
         values["tenant"] = value(connection, "tenant_of", {"tenant": where.tenant})
         if values["tenant"] is None:
             return Page([])
-    if where.states and where.states <= _FEW:
-        return _find_few(connection, where.states, values)
+    few = _FEW if where.states is None else where.states & _FEW
+    if where.error is not None or few == where.states:
+        return _find_few(connection, few, values)
     of_tenant = "" if where.tenant is None else "_of_tenant"
     edge = value(connection, f"edge{of_tenant}", values)
     values["floor"] = max(values["floor"], edge or _FIRST)
@@ -111,6 +112,7 @@ def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:
         "text": text,
         "since": some(micros, where.created_from),
         "before": some(micros, where.created_before),
+        "error": where.error,
         "limit": limit,
     }
 

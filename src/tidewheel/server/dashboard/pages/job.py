@@ -31,17 +31,24 @@ async def load(visit: Visit) -> Mapping[str, Any]:
         "more_relatives": parents.next_cursor is not None or children.next_cursor is not None,
         "can_cancel": job.state in ACTIVE and not job.cancelling and visit.desk.may("cancel_job"),
         "can_retry": job.state in REDRIVABLE and visit.desk.may("retry_job"),
-        **await _log(visit, job_id),
+        **({} if visit.follows else await _left_behind(visit, job_id)),
     }
 
 
-async def _log(visit: Visit, job_id: str) -> dict[str, Any]:
+async def _left_behind(visit: Visit, job_id: str) -> dict[str, Any]:
+    """Return lines and files: the page follows its log by a stream of its own, and files may be far away."""
     searched = visit.query.get("find", "").strip()
     page = await visit.desk.ask("list_logs", id=job_id, query={"limit": LINES, "cursor": visit.query.get("log")})
     lines = [line for line in page.lines if searched.lower() in line.text.lower()]
     last = page.lines[-1] if page.lines else None
     place = Place() if last is None else Place(last.token, last.number)
-    return {"lines": lines, "next_lines": page.next_cursor, "find": searched, "from_place": str(place)}
+    return {
+        "lines": lines,
+        "next_lines": page.next_cursor,
+        "find": searched,
+        "from_place": str(place),
+        "outputs": (await visit.desk.ask("list_outputs", id=job_id)).outputs,
+    }
 
 
 async def follow(visit: Visit) -> Answer:

@@ -11,7 +11,7 @@ from tidewheel.model.states import ACTIVE, REDRIVABLE, State
 from tidewheel.server.dashboard.visit import Done, Shown, Visit
 from tidewheel.server.problems import Refused
 
-FILTERS: Final = ("state", "kind", "queue", "label", "schedule_id", "created_after", "created_before")
+FILTERS: Final = ("state", "kind", "queue", "label", "error", "schedule_id", "created_after", "created_before")
 PAGE: Final = 50
 MOST_LOOKS: Final = 4
 """How many short pages are put together to one."""

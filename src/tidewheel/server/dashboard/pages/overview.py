@@ -6,28 +6,27 @@ from typing import Any, Final
 import msgspec
 
 from tidewheel.model.states import FINAL, WAITING, State
-from tidewheel.server.dashboard.figures import Delays, delays_of, history_of
+from tidewheel.server.dashboard.figures import FAILED, LATELY, PAST, Delays, delays_of, history_of, points_since
 from tidewheel.server.dashboard.visit import Visit
 
-RECENT: Final = 100
 SHOWN: Final = 8
-FAILED: Final = (State.DEAD, State.EXPIRED)
 
 
 async def load(visit: Visit) -> Mapping[str, Any]:
     """Return the numbers, what runs, what failed of late and what comes."""
     ask = visit.desk.ask
     counted = await ask("list_queues")
-    started = (await ask("list_jobs", query={"state": "running,succeeded,dead", "limit": RECENT})).jobs
+    lately = visit.now - LATELY
+    points = await points_since(visit.desk, lately if visit.follows else visit.now - PAST)
     failures = (await ask("list_jobs", query={"state": "dead,expired", "limit": SHOWN})).jobs
     running = (await ask("list_jobs", query={"state": "running", "limit": SHOWN})).jobs
     workers = (await ask("list_workers", query={"alive": "true"})).workers if visit.desk.may("list_workers") else []
-    numbers = _numbers(visit, counted.queues, delays_of(started))
+    numbers = _numbers(visit, counted.queues, delays_of(points, lately))
     return {
         "as_of": counted.as_of,
         "numbers": numbers,
         "point": msgspec.json.encode({"at": visit.now.timestamp(), **numbers}).decode(),
-        "history": await history_of(visit.desk),
+        "history": history_of(points, visit.now),
         "running": running,
         "failures": failures,
         "workers": workers,

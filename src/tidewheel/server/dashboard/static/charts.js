@@ -4,7 +4,7 @@
   const KEPT = 600;
   const place = document.getElementById("charts");
   if (!place) return;
-  const points = JSON.parse(place.dataset.history);
+  const points = JSON.parse(document.getElementById("history").getAttribute("value"));
   let charts = [];
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();

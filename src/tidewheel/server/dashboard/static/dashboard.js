@@ -35,7 +35,10 @@
       Idiomorph.morph(region, JSON.parse(event.data), {
         morphStyle: "innerHTML",
         ignoreActiveValue: true,
-        callbacks: { beforeAttributeUpdated: (name, node) => !(name === "checked" && node.type === "checkbox") && !(name === "open" && node.tagName === "DETAILS") },
+        callbacks: {
+          beforeNodeMorphed: (node) => node.id !== "charts",  // they are drawn here
+          beforeAttributeUpdated: (name, node) => !(name === "checked" && node.type === "checkbox") && !(name === "open" && node.tagName === "DETAILS"),
+        },
       });
       document.dispatchEvent(new CustomEvent("tide:page"));
     });

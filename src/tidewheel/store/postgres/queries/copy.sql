@@ -15,6 +15,10 @@ UNION ALL SELECT 'channel', count(*) FROM tidewheel.channel
 UNION ALL SELECT 'subscription', count(*) FROM tidewheel.subscription
 UNION ALL SELECT 'delivery', count(*) FROM tidewheel.delivery
 UNION ALL SELECT 'outbox', count(*) FROM tidewheel.outbox
+UNION ALL SELECT 'artifact', count(*) FROM tidewheel.artifact
+UNION ALL SELECT 'artifact_grave', count(*) FROM tidewheel.artifact_grave
+UNION ALL SELECT 'statistic', count(*) FROM tidewheel.statistic
+UNION ALL SELECT 'ended', count(*) FROM tidewheel.ended
 UNION ALL SELECT 'idempotency', count(*) FROM tidewheel.idempotency
 UNION ALL SELECT 'dependency', count(*) FROM tidewheel.dependency WHERE child <> parent
 UNION ALL SELECT 'ended_parent', count(*) FROM tidewheel.ended_parent
@@ -34,10 +38,11 @@ DELETE FROM tidewheel.migration WHERE number = $1
 
 -- name: copy_clear
 TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tidewheel.queue_cap, tidewheel.limit_rule,
-         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.channel, tidewheel.subscription,
-         tidewheel.delivery, tidewheel.outbox, tidewheel.idempotency, tidewheel.ended_parent,
+         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
+         tidewheel.channel, tidewheel.subscription, tidewheel.delivery, tidewheel.outbox,
+         tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
-         tidewheel.occurrence, tidewheel.schedule
+         tidewheel.occurrence, tidewheel.schedule, tidewheel.statistic, tidewheel.ended
 
 -- name: copy_clear_jobs
 DELETE FROM tidewheel.job WHERE lane <> 0

@@ -79,6 +79,24 @@ SELECT id FROM (
          ORDER BY tenant DESC, id DESC OFFSET $3 - 1 LIMIT 1)
        ) AS edge ORDER BY id DESC LIMIT 1
 
+-- name: list_failed
+-- Those that ended without success by a part of the message of their error: they are few, and have partitions of their own.
+SELECT * FROM (
+       SELECT * FROM tidewheel.finished_job
+        WHERE id < $1 AND id >= $2 AND state IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped')
+        ORDER BY id DESC LIMIT $8
+       ) AS seen
+ WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
+   AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
+   AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+   AND ($12::text IS NULL OR tenant = $12) AND strpos(error ->> 'message', $13) > 0
+ ORDER BY id DESC LIMIT $9
+
+-- name: edge_failed
+SELECT id FROM tidewheel.job_history
+ WHERE id < $1 AND id >= $2 AND state IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped')
+ ORDER BY id DESC OFFSET $3 - 1 LIMIT 1
+
 -- name: counts
 SELECT tenant.name AS tenant, lane.queue, lane.kind, counted.state, counted.priority, sum(counted.jobs)::bigint AS jobs
   FROM (

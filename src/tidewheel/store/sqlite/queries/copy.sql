@@ -14,6 +14,10 @@ UNION ALL SELECT 'channel', count(*) FROM channel
 UNION ALL SELECT 'subscription', count(*) FROM subscription
 UNION ALL SELECT 'delivery', count(*) FROM delivery
 UNION ALL SELECT 'outbox', count(*) FROM outbox
+UNION ALL SELECT 'artifact', count(*) FROM artifact
+UNION ALL SELECT 'artifact_grave', count(*) FROM artifact_grave
+UNION ALL SELECT 'statistic', count(*) FROM statistic
+UNION ALL SELECT 'ended', count(*) FROM ended
 UNION ALL SELECT 'idempotency', count(*) FROM idempotency
 UNION ALL SELECT 'dependency', count(*) FROM dependency
 UNION ALL SELECT 'ended_parent', count(*) FROM ended_parent
@@ -31,6 +35,7 @@ SELECT (SELECT sum(updated_at % 4294967296) FROM job), (SELECT sum(token) FROM j
        (SELECT sum(updated_at % 4294967296) FROM job_history), (SELECT sum(updated_at % 4294967296) FROM schedule),
        (SELECT sum(version) FROM schedule), (SELECT sum(fired) FROM schedule), (SELECT max(updated_at) FROM run_note),
        (SELECT max(id) FROM log), (SELECT max(recorded_at) FROM occurrence), (SELECT hex(max(id)) FROM audit),
+       (SELECT sum(used_at % 4294967296) FROM artifact), (SELECT sum(jobs) FROM statistic),
        (SELECT sum(beat) FROM worker), (SELECT max(revoked_at) FROM api_key),
        (SELECT sum(tries) FROM delivery), (SELECT max(ended_at) FROM delivery)
 
@@ -81,6 +86,18 @@ SELECT * FROM delivery ORDER BY id LIMIT -1 OFFSET :skip
 
 -- name: copy_outbox
 SELECT * FROM outbox ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_artifact
+SELECT * FROM artifact ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_artifact_grave
+SELECT * FROM artifact_grave ORDER BY digest LIMIT -1 OFFSET :skip
+
+-- name: copy_statistic
+SELECT * FROM statistic ORDER BY hour, at, lane, state LIMIT -1 OFFSET :skip
+
+-- name: copy_ended
+SELECT * FROM ended ORDER BY id LIMIT -1 OFFSET :skip
 
 -- name: copy_idempotency
 -- A key is looked at a day after it came.

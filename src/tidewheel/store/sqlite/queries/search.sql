@@ -92,6 +92,7 @@ SELECT * FROM finished_job
    AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
    AND (:schedule IS NULL OR schedule_id = :schedule)
    AND (:label IS NULL OR labels ->> :label = :text)
+   AND (:error IS NULL OR instr(error ->> 'message', :error) > 0)
    AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
  ORDER BY id DESC
  LIMIT :limit

@@ -1,0 +1,53 @@
+"""Following lines as they are stored, by any store that can be searched."""
+
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from tidewheel.model.log_query import FoundLine, LogFilter, LogKey
+from tidewheel.store.log_searching import LogSearchStore
+
+LATE: Final = timedelta(seconds=1)
+"""How much later than others a line may become visible that was stored before them."""
+PAGE: Final = 500
+_LEAST: Final = (UUID(int=0), -1, -1)
+
+
+class Follower:
+    """Gives each line once, those that become visible late as well."""
+
+    def __init__(self, store: LogSearchStore, where: LogFilter, begin: LogKey | None) -> None:
+        self._store = store
+        self._where = where
+        self._begin = begin
+        self._newest = begin
+        self._seen: set[LogKey] = set()
+
+    async def news(self) -> list[FoundLine]:
+        """Return lines that were not told of yet, in the order in which they were stored; not all if they are many."""
+        after, lines = self._window(), list[FoundLine]()
+        while len(lines) < PAGE:
+            page = await self._store.search_logs(self._where, limit=PAGE, after=after, newest_first=False)
+            lines += [found for found in page.lines if self._is_new(found.key)]
+            if page.next is None:
+                break
+            after = page.next
+        for found in lines:
+            self._seen.add(found.key)
+            self._newest = found.key if self._newest is None else max(self._newest, found.key)
+        window = self._window()
+        if window is not None:
+            self._seen = {key for key in self._seen if key > window}
+        return lines
+
+    def _is_new(self, key: LogKey) -> bool:
+        return key not in self._seen and (self._begin is None or key > self._begin)
+
+    def _window(self) -> LogKey | None:
+        return None if self._newest is None else LogKey(self._newest.stored_at - LATE, *_LEAST)
+
+
+async def newest_line(store: LogSearchStore, tenant: str | None) -> LogKey | None:
+    """Return the place of the last line that there is, whatever it says."""
+    page = await store.search_logs(LogFilter(tenant=tenant), limit=1)
+    return page.lines[0].key if page.lines else None

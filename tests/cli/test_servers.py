@@ -1,0 +1,96 @@
+"""Commands that talk to a server in place of the database."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import tide
+from tests.worker.running import Worker, until
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, str]]:
+    """A server that asks for keys: its folder, its address and a key."""
+    folder = tmp_path_factory.mktemp("served")
+    tide(folder, "db", "upgrade")
+    key = tide(folder, "key", "create", "cli", "--role", "admin").stdout.strip()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = ["server", "--port", str(port), "--database", f"sqlite:///{folder}/jobs.db", "--no-keeper"]
+    server = Worker(words, folder / "log", cwd=folder)
+    try:
+        until(lambda: "answers at" in server.said, "the server to begin")
+        yield folder, f"http://127.0.0.1:{port}", key
+    finally:
+        server.kill()
+
+
+def test_jobs_are_handed_over_and_looked_at_through_a_server(served: tuple[Path, str, str]) -> None:
+    folder, url, key = served
+    place = {"TIDE_URL": url, "TIDE_KEY": key, "TIDE_DATABASE": "sqlite:///nowhere/at/all.db"}
+    job = tide(folder, "submit", "--label", "a=b", "--", "ls", **place).stdout.strip()
+    listed = json.loads(tide(folder, "job", "list", "--label", "a=b", "-o", "json", **place).stdout)
+    assert [each["id"] for each in listed] == [job]
+    assert tide(folder, "job", "show", job).returncode == 0, "it is in the database itself"
+    assert "queued" in tide(folder, "job", "show", job, **place).stdout
+    assert tide(folder, "job", "logs", job, **place).returncode == 0
+    assert json.loads(tide(folder, "job", "cancel", job, "-o", "json", **place).stdout)[0]["state"] == "cancelled"
+    closed = tide(folder, "gate", "close", "--kind", "mail", **place)
+    assert closed.returncode == 0, closed.stderr
+    assert tide(folder, "gate", "open", "--kind", "mail", **place).returncode == 0
+    assert tide(folder, "workers", **place).returncode == 0
+    empty = tide(folder, "job", "list", "--queue", "nothing-like-it", **place)
+    assert (empty.returncode, empty.stderr) == (0, "")
+    found = json.loads(tide(folder, "doctor", "-o", "json", **place).stdout)
+    assert {"server": "good"}.items() <= {each["what"]: each["health"] for each in found}.items()
+
+
+def test_what_a_server_does_not_offer_is_told_in_one_line(served: tuple[Path, str, str]) -> None:
+    folder, url, key = served
+    wrong = tide(folder, "keeper", "run-once", "census", TIDE_URL=url, TIDE_KEY=key)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
+    assert "is not offered over HTTP" in wrong.stderr
+
+
+def test_a_wrong_key_is_told_in_one_line(served: tuple[Path, str, str]) -> None:
+    folder, url, key = served
+    for words in ({}, {"TIDE_KEY": "tide_nonsense"}, {"TIDE_KEY": key[:-1] + ("a" if key[-1] != "a" else "b")}):
+        wrong = tide(folder, "job", "list", TIDE_URL=url, **words)
+        assert (wrong.returncode, wrong.stdout, wrong.stderr) == (
+            1,
+            "",
+            "tide: a valid key is needed: put one into TIDE_KEY (`tide key create` makes them)\n",
+        )
+
+
+def test_a_server_that_cannot_be_reached_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    wrong = tide(tmp_path, "job", "list", "--url", f"http://127.0.0.1:{port}")
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (3, "", 1)
+    assert f"127.0.0.1:{port}" in wrong.stderr
+    wrong = tide(tmp_path, "job", "list", "--url", "tide.example.com")
+    assert (wrong.returncode, wrong.stderr.startswith("tide: url: must be the http:// or https:// address")) == (
+        2,
+        True,
+    )
+    assert tide(tmp_path, "doctor", "--url", f"http://127.0.0.1:{port}").returncode == 1
+
+
+def test_a_profile_names_a_place_and_variables_come_before_it(served: tuple[Path, str, str], tmp_path: Path) -> None:
+    folder, url, key = served
+    (tmp_path / "tidewheel.toml").write_text(
+        f'[profile.production]\nurl = "{url}"\nkey = "{key}"\noutput = "json"\n[profile.here]\ndatabase = "sqlite:///x.db"\n'
+    )
+    job = tide(folder, "submit", "--", "ls").stdout.strip()
+    listed = tide(tmp_path, "--profile", "production", "job", "list")
+    assert job in {each["id"] for each in json.loads(listed.stdout)}, listed.stderr
+    assert tide(tmp_path, "job", "list", TIDE_PROFILE="production", TIDE_OUTPUT="table").stdout.startswith("id ")
+    wrong = tide(tmp_path, "--profile", "producton", "job", "list")
+    assert (wrong.returncode, "did you mean 'production'?" in wrong.stderr) == (2, True)
+    (tmp_path / "tidewheel.toml").write_text('[profile.x]\nulr = "https://x"\n')
+    wrong = tide(tmp_path, "job", "list")
+    assert (wrong.returncode, "profile.x has no 'ulr'; did you mean 'url'?" in wrong.stderr) == (2, True)
