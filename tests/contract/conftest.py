@@ -114,6 +114,7 @@ async def _stop_time(url: str) -> None:
 
 NOT_OFFERED: Final = {
     "test_ages": "chores are the server's own",
+    "test_alerts": "the server watches",
     "test_audit": "the audit log is written by the server",
     "test_backfills": "schedules have no store over HTTP yet",
     "test_caps": "caps have no store over HTTP yet",

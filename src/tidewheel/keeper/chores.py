@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound
+from tidewheel.keeper.alerts import Watch
 from tidewheel.keeper.artifacts import Gravedigger
 from tidewheel.keeper.notices import Postman
 from tidewheel.keeper.occurrences import ANYWAY, duties_of
@@ -80,6 +81,8 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         Chore("statistics", timedelta(seconds=10), partial(_in_pieces, store.fold_statistics)),
         Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
         Chore("notifications", minute, partial(_in_pieces, postman.run_once), wanted=_until_a_message),
+        Chore("alerts", timedelta(seconds=30), Watch(store).run_once),
+        Chore("old-alerts", timedelta(hours=1), partial(_in_pieces, store.retire_alerts)),
         Chore("old-deliveries", timedelta(hours=1), partial(_in_pieces, store.retire_deliveries)),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
         *([] if blobs is None else [Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once)]),

@@ -1,4 +1,4 @@
-"""Alerts: what an operator should hear of before a user does. Rules are functions of numbers that a store was asked for.
+"""Alerts: what an operator should hear of before a user does. Rules are functions of numbers that a store gives.
 
 A rule finds something or it does not. What is found for the first time fires, what is found no more is resolved, and
 each of the two is an event that subscriptions may name. In a maintenance window a rule neither fires nor resolves.
@@ -40,7 +40,7 @@ MEANINGS: Final[Mapping[Rule, str]] = {
     Rule.NO_WORKER: "a job of a queue is due for a minute, and no live worker serves the queue",
     Rule.FAILURE_RATE: "of at least 20 jobs of a kind that ended in 10 minutes, half or more are dead",
     Rule.DEAD_LETTERS: "at least 100 jobs of a kind died in 10 minutes",
-    Rule.HELD_SNAPSHOT: "a connection to PostgreSQL holds a snapshot longer than 30 minutes, so that nothing is vacuumed",
+    Rule.HELD_SNAPSHOT: "a connection to PostgreSQL holds a snapshot longer than 30 minutes: nothing is vacuumed",
 }
 
 

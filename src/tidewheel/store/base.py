@@ -30,6 +30,7 @@ from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
+from tidewheel.store.alerting import AlertStore
 from tidewheel.store.artifacts import ArtifactStore
 from tidewheel.store.capping import CapStore
 from tidewheel.store.counting import StatStore
@@ -362,6 +363,7 @@ class Store(
     ArtifactStore,
     ChannelStore,
     OutboxStore,
+    AlertStore,
     ExplainStore,
     DeadLetterStore,
     DutyStore,

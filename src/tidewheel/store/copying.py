@@ -28,6 +28,8 @@ TABLES: Final = (
     "subscription",
     "delivery",
     "outbox",
+    "alert",
+    "maintenance",
     "artifact",
     "artifact_grave",
     "statistic",

@@ -175,6 +175,20 @@ CREATE VIEW tidewheel.active_job AS
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
      JOIN tidewheel.tenant ON ((tenant.id = job.tenant)));
 
+CREATE TABLE tidewheel.alert (
+    id uuid NOT NULL,
+    firing text,
+    rule text NOT NULL,
+    subject text NOT NULL,
+    tenant text,
+    told text NOT NULL,
+    since timestamp with time zone NOT NULL,
+    resolved_at timestamp with time zone,
+    acknowledged_by text,
+    acknowledged_at timestamp with time zone,
+    CONSTRAINT alert_check CHECK (((resolved_at IS NULL) = (firing IS NOT NULL)))
+);
+
 CREATE TABLE tidewheel.api_key (
     id uuid NOT NULL,
     prefix text NOT NULL,
@@ -610,6 +624,15 @@ CREATE TABLE tidewheel.log_segment (
 )
 PARTITION BY RANGE (last_at);
 
+CREATE TABLE tidewheel.maintenance (
+    id uuid NOT NULL,
+    begins timestamp with time zone NOT NULL,
+    ends timestamp with time zone NOT NULL,
+    rules text[] NOT NULL,
+    reason text NOT NULL,
+    author text NOT NULL
+);
+
 CREATE TABLE tidewheel.meta (
     one boolean DEFAULT true NOT NULL,
     epoch bigint DEFAULT 1 NOT NULL,
@@ -771,6 +794,12 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.alert
+    ADD CONSTRAINT alert_firing_key UNIQUE (firing);
+
+ALTER TABLE ONLY tidewheel.alert
+    ADD CONSTRAINT alert_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.api_key
     ADD CONSTRAINT api_key_pkey PRIMARY KEY (id);
 
@@ -845,6 +874,9 @@ ALTER TABLE ONLY tidewheel.limit_rule
 
 ALTER TABLE ONLY tidewheel.log_fresh
     ADD CONSTRAINT log_fresh_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.maintenance
+    ADD CONSTRAINT maintenance_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.meta
     ADD CONSTRAINT meta_pkey PRIMARY KEY (one);

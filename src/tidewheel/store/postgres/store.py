@@ -3,6 +3,7 @@
 from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
+from tidewheel.store.postgres.alerting import Alerting
 from tidewheel.store.postgres.artifacts import Artifacts
 from tidewheel.store.postgres.capping import Capping
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
@@ -48,6 +49,7 @@ class PostgresStore(
     Keys,
     Artifacts,
     Notifying,
+    Alerting,
     Depending,
     Explaining,
     Duties,

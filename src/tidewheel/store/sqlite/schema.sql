@@ -517,6 +517,28 @@ CREATE TABLE delivery (
 
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
 
+CREATE TABLE alert (
+    id              BLOB NOT NULL PRIMARY KEY,
+    firing          TEXT UNIQUE,
+    rule            TEXT NOT NULL,
+    subject         TEXT NOT NULL,
+    tenant          TEXT,
+    told            TEXT NOT NULL,
+    since           INTEGER NOT NULL,
+    resolved_at     INTEGER CHECK ((resolved_at IS NULL) = (firing IS NOT NULL)),
+    acknowledged_by TEXT,
+    acknowledged_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE maintenance (
+    id     BLOB NOT NULL PRIMARY KEY,
+    begins INTEGER NOT NULL,
+    ends   INTEGER NOT NULL,
+    rules  TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    author TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,

@@ -589,6 +589,30 @@ CREATE FUNCTION tidewheel.is_wanted(outcome text, lane integer) RETURNS boolean
             ON (wish.kind IS NULL OR wish.kind = own.kind) AND (wish.tenant IS NULL OR wish.tenant = tenant.name)
          WHERE own.id = is_wanted.lane AND is_wanted.outcome = ANY (wish.outcomes));
 
+-- What is, or was, wrong. `firing` is the key while it is so, and NULL afterwards.
+CREATE TABLE tidewheel.alert (
+    id              uuid PRIMARY KEY,
+    firing          text UNIQUE,
+    rule            text NOT NULL,
+    subject         text NOT NULL,
+    tenant          text,
+    told            text NOT NULL,
+    since           timestamptz NOT NULL,
+    resolved_at     timestamptz CHECK ((resolved_at IS NULL) = (firing IS NOT NULL)),
+    acknowledged_by text,
+    acknowledged_at timestamptz
+);
+
+-- Times in which rules are silent; no rules stands for all.
+CREATE TABLE tidewheel.maintenance (
+    id     uuid PRIMARY KEY,
+    begins timestamptz NOT NULL,
+    ends   timestamptz NOT NULL,
+    rules  text[] NOT NULL,
+    reason text NOT NULL,
+    author text NOT NULL
+);
+
 -- The first thousand parents of a job.
 CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
     LANGUAGE sql STABLE PARALLEL SAFE

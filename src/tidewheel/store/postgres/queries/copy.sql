@@ -15,6 +15,8 @@ UNION ALL SELECT 'channel', count(*) FROM tidewheel.channel
 UNION ALL SELECT 'subscription', count(*) FROM tidewheel.subscription
 UNION ALL SELECT 'delivery', count(*) FROM tidewheel.delivery
 UNION ALL SELECT 'outbox', count(*) FROM tidewheel.outbox
+UNION ALL SELECT 'alert', count(*) FROM tidewheel.alert
+UNION ALL SELECT 'maintenance', count(*) FROM tidewheel.maintenance
 UNION ALL SELECT 'artifact', count(*) FROM tidewheel.artifact
 UNION ALL SELECT 'artifact_grave', count(*) FROM tidewheel.artifact_grave
 UNION ALL SELECT 'statistic', count(*) FROM tidewheel.statistic
@@ -39,7 +41,7 @@ DELETE FROM tidewheel.migration WHERE number = $1
 -- name: copy_clear
 TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tidewheel.queue_cap, tidewheel.limit_rule,
          tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
-         tidewheel.channel, tidewheel.subscription, tidewheel.delivery, tidewheel.outbox,
+         tidewheel.channel, tidewheel.subscription, tidewheel.delivery, tidewheel.outbox, tidewheel.alert, tidewheel.maintenance,
          tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
          tidewheel.occurrence, tidewheel.schedule, tidewheel.statistic, tidewheel.ended

@@ -516,6 +516,30 @@ CREATE TABLE delivery (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
 
+-- What is, or was, wrong. `firing` is the key while it is so, and NULL afterwards.
+CREATE TABLE alert (
+    id              BLOB NOT NULL PRIMARY KEY,
+    firing          TEXT UNIQUE,
+    rule            TEXT NOT NULL,
+    subject         TEXT NOT NULL,
+    tenant          TEXT,
+    told            TEXT NOT NULL,
+    since           INTEGER NOT NULL,
+    resolved_at     INTEGER CHECK ((resolved_at IS NULL) = (firing IS NOT NULL)),
+    acknowledged_by TEXT,
+    acknowledged_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Times in which rules are silent; no rules stands for all.
+CREATE TABLE maintenance (
+    id     BLOB NOT NULL PRIMARY KEY,
+    begins INTEGER NOT NULL,
+    ends   INTEGER NOT NULL,
+    rules  TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    author TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,

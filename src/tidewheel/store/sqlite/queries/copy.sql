@@ -14,6 +14,8 @@ UNION ALL SELECT 'channel', count(*) FROM channel
 UNION ALL SELECT 'subscription', count(*) FROM subscription
 UNION ALL SELECT 'delivery', count(*) FROM delivery
 UNION ALL SELECT 'outbox', count(*) FROM outbox
+UNION ALL SELECT 'alert', count(*) FROM alert
+UNION ALL SELECT 'maintenance', count(*) FROM maintenance
 UNION ALL SELECT 'artifact', count(*) FROM artifact
 UNION ALL SELECT 'artifact_grave', count(*) FROM artifact_grave
 UNION ALL SELECT 'statistic', count(*) FROM statistic
@@ -83,6 +85,12 @@ SELECT * FROM subscription ORDER BY id LIMIT -1 OFFSET :skip
 
 -- name: copy_delivery
 SELECT * FROM delivery ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_alert
+SELECT * FROM alert ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_maintenance
+SELECT * FROM maintenance ORDER BY id LIMIT -1 OFFSET :skip
 
 -- name: copy_outbox
 SELECT * FROM outbox ORDER BY id LIMIT -1 OFFSET :skip
