@@ -270,10 +270,10 @@ class Grounds:
         return (await self.api.store.alerts(tenant=tenant))[0].id
 
     async def window(self, tenant: str) -> UUID:
-        """A maintenance window, which is nobody's."""
+        """A maintenance window to come, which is nobody's."""
         del tenant
-        now = CLOCK.now()
-        return (await self.api.store.add_window(WindowSpec(start=now, end=now + timedelta(hours=1)))).id
+        start = CLOCK.now() + timedelta(days=1)
+        return (await self.api.store.add_window(WindowSpec(start=start, end=start + timedelta(hours=1)))).id
 
     async def subscription(self, tenant: str) -> UUID:
         """A subscription to nothing that happens by itself."""
