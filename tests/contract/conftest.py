@@ -115,28 +115,22 @@ async def _stop_time(url: str) -> None:
 NOT_OFFERED: Final = {
     "test_ages": "chores are the server's own",
     "test_audit": "the audit log is written by the server",
-    "test_backfills": "schedules have no store over HTTP yet",
     "test_caps": "caps have no store over HTTP yet",
-    "test_dead_letters": "dead letters have no store over HTTP yet",
     "test_dependencies_large": "size is a matter of the database",
     "test_duties": "duties are the server's own",
-    "test_erasure": "erasing has no store over HTTP yet",
     "test_expiry_and_upkeep": "chores are the server's own",
     "test_key_caps": "caps have no store over HTTP yet",
     "test_key_races": "keys are looked after at the server",
     "test_keys": "keys are looked after at the server",
     "test_large": "size is a matter of the database",
     "test_limit_rules": "rules are set at the server",
-    "test_log_search": "the search of lines has no store over HTTP yet",
     "test_occurrence_faults": "occurrences are made by the server",
     "test_occurrences": "occurrences are made by the server",
     "test_overlaps": "occurrences are made by the server",
     "test_schedule_races": "occurrences are made by the server",
-    "test_schedules": "schedules have no store over HTTP yet",
     "test_shares": "tenants are looked after at the server",
     "test_state_machine": "each of its many histories would need a server of its own",
     "test_waiting_bound": "the order of claims is a matter of the database; test_order shows that it arrives",
-    "test_why": "reasons have no store over HTTP yet",
 }
 """Modules about what a store behind a server does not offer, and why."""
 

@@ -30,7 +30,6 @@ from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.statuses import shown_as
-from tidewheel.model.why import why
 from tidewheel.store.base import JobFilter, Page, Store
 from tidewheel.tasks.durations import parse_duration
 
@@ -163,7 +162,7 @@ async def _all_lines(job: str, store: Store) -> list[Any]:
 @verb(app, "why")
 def why_not(session: Session, job: JobId) -> None:
     """Say why a job does not run: each reason in a sentence."""
-    reasons = why(session.ask(lambda store: store.explain(job_id(job))))
+    reasons = session.ask(lambda store: store.why(job_id(job))).reasons
     if session.output is Format.TABLE:
         for reason in reasons:
             typer.echo(reason.sentence)

@@ -11,7 +11,7 @@ from tidewheel.model import job as model
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
-from tidewheel.model.why import Reason, why
+from tidewheel.model.why import Reason
 from tidewheel.sdk.desk import Desk
 from tidewheel.tasks.durations import Duration, parse_duration
 
@@ -60,7 +60,7 @@ class Job(Generic[R]):
 
     async def awhy(self) -> list[Reason]:
         """Return all that keeps the job from running now, each with a sentence; or that it runs, or has ended."""
-        return why(await self._desk.use(lambda store: store.explain(self._id)))
+        return (await self._desk.use(lambda store: store.why(self._id))).reasons
 
     # Waiting
 
