@@ -13,6 +13,7 @@ and waits as long as the server asks for when that is busy.
 from tidewheel.client.asynchronous import AsyncClient
 from tidewheel.client.documents import Event, Queue
 from tidewheel.client.options import JobOptions, NewJob
+from tidewheel.client.schedules import Coming
 from tidewheel.client.synchronous import Client
 
-__all__ = ["AsyncClient", "Client", "Event", "JobOptions", "NewJob", "Queue"]
+__all__ = ["AsyncClient", "Client", "Coming", "Event", "JobOptions", "NewJob", "Queue"]
