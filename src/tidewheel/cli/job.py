@@ -9,6 +9,7 @@ import typer
 from tidewheel.cli import following
 from tidewheel.cli.lazy import group
 from tidewheel.cli.picking import (
+    Error,
     JobId,
     JobIds,
     Kind,
@@ -98,12 +99,18 @@ def list_jobs(
     kind: Kind = None,
     queue: Queue = None,
     label: Label = None,
+    error: Error = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
     """List jobs, newest first."""
     where = JobFilter(
-        tenant=session.tenant, states=parse_states(state), kind=kind, queue=queue, label=parse_label(label)
+        tenant=session.tenant,
+        states=parse_states(state),
+        kind=kind,
+        queue=queue,
+        label=parse_label(label),
+        error=error,
     )
     after = None if cursor is None else job_id(cursor, "cursor")
     page, note = session.ask(partial(_page, where, limit, after))

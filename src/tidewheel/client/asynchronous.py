@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
+from tidewheel.client.artifacts import ArtifactCalls
 from tidewheel.client.dead_letters import DeadLetterCalls
 from tidewheel.client.documents import Event, Queue, QueueList
 from tidewheel.client.following import follow
@@ -44,7 +45,7 @@ PAGE: Final = 200
 LINES: Final = 1000
 
 
-class AsyncClient(ScheduleCalls, DeadLetterCalls):
+class AsyncClient(ScheduleCalls, DeadLetterCalls, ArtifactCalls):
     """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
 
     def __init__(

@@ -1,12 +1,14 @@
-"""The parts of the client without an event loop that are about schedules, reasons and dead letters."""
+"""The parts of the client without an event loop that are about schedules, reasons, dead letters and files."""
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
+from tidewheel.client.artifacts import ArtifactInfo
 from tidewheel.client.asynchronous import AsyncClient
 from tidewheel.client.options import Duration, PriorityName
 from tidewheel.client.schedule_options import Change, DeadConditions, Definition
@@ -94,6 +96,22 @@ class Parts:
     def redrive(self, *, rate: float | None = None, dry_run: bool = False, **where: Unpack[DeadConditions]) -> int:
         """Send dead letters round again and return how many; with `dry_run` they are only counted."""
         return self._run(self._client.redrive(rate=rate, dry_run=dry_run, **where))
+
+    def put_artifact(self, path: Path, *, name: str | None = None) -> ArtifactInfo:
+        """Bring a file, unless it is there, and return what is known of it. Raises Invalid."""
+        return self._run(self._client.put_artifact(path, name=name))
+
+    def artifacts(self) -> Iterator[ArtifactInfo]:
+        """Return all files, newest first."""
+        return self._iterate(self._client.artifacts())
+
+    def artifact(self, digest: str) -> ArtifactInfo:
+        """Return what is known of a file. Raises NotFound."""
+        return self._run(self._client.artifact(digest))
+
+    def fetch_artifact(self, digest: str, to: Path) -> None:
+        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all."""
+        self._run(self._client.fetch_artifact(digest, to))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:
