@@ -49,9 +49,13 @@ async def test_a_redrive_counts_first_and_then_sends_round_at_a_rate(api: Api) -
     wish: dict[str, Any] = {"where": {"kind": "mail"}, "rate": 0.5, "limit": 3}
 
     counted = (await api.client.post("/v1/dead-letters/redrive", json=wish | {"dry_run": True})).json()
-    assert counted == {"matched": 4, "done": 0, "more": False, "next_start": 0.0, "dry_run": True}
+    nothing = {"next_after": None, "as_of": None, "ids": None}
+    assert counted == {"matched": 4, "done": 0, "more": False, "next_start": 0.0, "dry_run": True} | nothing
     assert {(await api.get(job_id))["state"] for job_id in ids} == {"dead"}
     sent = (await api.client.post("/v1/dead-letters/redrive", json=wish)).json()
+    assert sent["next_after"] is not None
+    assert sent["ids"] is None
+    del sent["next_after"], sent["as_of"], sent["ids"]
     assert sent == {"matched": 3, "done": 3, "more": True, "next_start": 6.0, "dry_run": False}
     rest = (await api.client.post("/v1/dead-letters/redrive", json=wish | {"start": sent["next_start"]})).json()
     assert (rest["done"], rest["more"]) == (1, False)

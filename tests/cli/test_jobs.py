@@ -221,3 +221,11 @@ def test_one_that_cannot_be_sent_round_again_is_told(tmp_path: Path) -> None:
 def _no_leftovers() -> Iterator[None]:
     yield
     assert not [name for name in os.environ if name.startswith("TIDE_DATABASE")]
+
+
+def test_jobs_are_listed_by_what_their_error_says(tmp_path: Path) -> None:
+    dead = submit(tmp_path, "--", "ls")
+    work(tmp_path, Cause.GAVE_UP)
+    submit(tmp_path, "--", "ls")
+    assert [each["id"] for each in answer(tmp_path, "job", "list", "--error", "no answer")] == [dead]
+    assert answer(tmp_path, "job", "list", "--error", "another") == []

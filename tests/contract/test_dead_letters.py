@@ -177,6 +177,7 @@ async def test_what_dies_again_meanwhile_is_not_sent_round_for_ever(
     assert await redrive_all(store, where) == []
 
 
+@pytest.mark.native("a server goes on with what died before it began, and here time stands still")
 async def test_those_whose_unique_key_is_taken_are_passed_over(store: Store, worker: Worker) -> None:
     (held,) = await die(store, worker, unique_key="u")
     ids = await die(store, worker, 3)

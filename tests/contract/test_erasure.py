@@ -82,6 +82,7 @@ async def test_a_result_goes_too_and_its_state_stays(store: Store, worker: Worke
     assert (await store.erase(located.job_id, by=ROOT)).result_location is None
 
 
+@pytest.mark.native("the server writes down whose key it was")
 async def test_an_erasure_is_written_down_without_what_was_erased(store: Store, worker: Worker) -> None:
     run = await a_dead_one(store, worker)
     await store.erase(run.job_id, by=ROOT)

@@ -94,7 +94,7 @@ def test_a_schedule_has_the_options_of_its_task_and_of_its_call(app: App, report
         ({"every": "1m", "misfire": "maybe"}, "misfire: must be latest, all, skip"),
         ({"every": "1m", "max_concurrency": 0}, "max_concurrency: "),
         ({"every": "1m", "name": "a b"}, "name: "),
-        ({"every": "1m", "colour": "red"}, "colour: is no option of a schedule; there are at, cron"),
+        ({"every": "1m", "colour": "red"}, "colour: is no option of a schedule; there are anchor, at, cron"),
     ],
 )
 def test_a_bad_schedule_is_refused_with_the_field_and_the_reason(

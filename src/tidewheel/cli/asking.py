@@ -130,4 +130,7 @@ def _digest(session: Session, artifact: str, blobs: str | None) -> str:
     path = Path(artifact)
     if not path.is_file():
         raise Invalid("artifact", f"must be a file or a SHA-256, and there is no file {artifact[:200]}")
+    if session.on_server:
+        with session.client() as tide:
+            return tide.put_artifact(path).digest
     return asyncio.run(open_blobs(blobs_url(session.database, blobs)).put_file(path))

@@ -9,6 +9,7 @@ import typer
 from tidewheel.cli import following
 from tidewheel.cli.lazy import group
 from tidewheel.cli.picking import (
+    Error,
     JobId,
     JobIds,
     Kind,
@@ -30,7 +31,6 @@ from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.statuses import shown_as
-from tidewheel.model.why import why
 from tidewheel.store.base import JobFilter, Page, Store
 from tidewheel.tasks.durations import parse_duration
 
@@ -99,12 +99,18 @@ def list_jobs(
     kind: Kind = None,
     queue: Queue = None,
     label: Label = None,
+    error: Error = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
     """List jobs, newest first."""
     where = JobFilter(
-        tenant=session.tenant, states=parse_states(state), kind=kind, queue=queue, label=parse_label(label)
+        tenant=session.tenant,
+        states=parse_states(state),
+        kind=kind,
+        queue=queue,
+        label=parse_label(label),
+        error=error,
     )
     after = None if cursor is None else job_id(cursor, "cursor")
     page, note = session.ask(partial(_page, where, limit, after))
@@ -163,7 +169,7 @@ async def _all_lines(job: str, store: Store) -> list[Any]:
 @verb(app, "why")
 def why_not(session: Session, job: JobId) -> None:
     """Say why a job does not run: each reason in a sentence."""
-    reasons = why(session.ask(lambda store: store.explain(job_id(job))))
+    reasons = session.ask(lambda store: store.why(job_id(job))).reasons
     if session.output is Format.TABLE:
         for reason in reasons:
             typer.echo(reason.sentence)

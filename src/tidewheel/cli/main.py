@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
     "notify": Entry("notify:app", "Tell people and programs what becomes of jobs."),
     "alert": Entry("alert:app", "See what is wrong, and say who looks after it."),
+    "artifact": Entry("artifact:app", "Bring files that jobs need, list them and fetch them."),
     "workers": Entry("workers:workers", "List the workers that are alive, newest first."),
     "import": Entry("importing:app", "Make schedules of what another scheduler runs."),
     "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),

@@ -21,6 +21,9 @@ States = Annotated[list[str], typer.Option("--state", help=f"One of {', '.join(S
 Kind = Annotated[str | None, typer.Option("--kind", help="Only jobs of this kind: the name of their task.")]
 Queue = Annotated[str | None, typer.Option("--queue", help="Only jobs of this queue.")]
 Label = Annotated[str | None, typer.Option("--label", help="Only jobs with this label, such as team=web.")]
+Error = Annotated[
+    str | None, typer.Option("--error", help="Only jobs with this in the message of their error, as it is written.")
+]
 
 
 def job_id(text: str, field: str = "job") -> UUID:

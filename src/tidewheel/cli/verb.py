@@ -17,6 +17,7 @@ from tidewheel.store.base import Store
 from tidewheel.wiring import DEFAULT_URL, is_server, open_store
 
 if TYPE_CHECKING:
+    from tidewheel.client import Client
     from tidewheel.sdk.app import App
 
 T = TypeVar("T")
@@ -46,6 +47,17 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         if self.url is not None and not is_server(self.url):
             raise Invalid("url", f"must be the http:// or https:// address of a server, not {self.url[:60]!r}")
         return self.url or self.database
+
+    @property
+    def on_server(self) -> bool:
+        """Whether it talks to a server."""
+        return is_server(self.place)
+
+    def client(self) -> "Client":
+        """Return a client of the server that was named."""
+        from tidewheel.client import Client  # noqa: PLC0415 - most commands do without
+
+        return Client(self.place, tenant=self.tenant)
 
     def ask(self, work: Callable[[Store], Awaitable[T]]) -> T:
         """Open the store for one piece of work."""

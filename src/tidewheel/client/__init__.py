@@ -10,9 +10,11 @@ It raises the errors of `tidewheel.errors`, sends again what is safe to send aga
 and waits as long as the server asks for when that is busy.
 """
 
+from tidewheel.client.artifacts import ArtifactInfo
 from tidewheel.client.asynchronous import AsyncClient
 from tidewheel.client.documents import Event, Queue
 from tidewheel.client.options import JobOptions, NewJob
+from tidewheel.client.schedules import Coming
 from tidewheel.client.synchronous import Client
 
-__all__ = ["AsyncClient", "Client", "Event", "JobOptions", "NewJob", "Queue"]
+__all__ = ["ArtifactInfo", "AsyncClient", "Client", "Coming", "Event", "JobOptions", "NewJob", "Queue"]

@@ -10,9 +10,12 @@ from uuid import UUID, uuid4
 
 import msgspec
 
+from tidewheel.client.artifacts import ArtifactCalls
+from tidewheel.client.dead_letters import DeadLetterCalls
 from tidewheel.client.documents import Event, Queue, QueueList
 from tidewheel.client.following import follow
 from tidewheel.client.options import Duration, JobConditions, JobOptions, NewJob, body_of, query_of
+from tidewheel.client.schedules import ScheduleCalls
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Conflict, JobCancelled, JobFailed, NotFinished
 from tidewheel.model.gate import Gate, GateMode
@@ -42,7 +45,7 @@ PAGE: Final = 200
 LINES: Final = 1000
 
 
-class AsyncClient:
+class AsyncClient(ScheduleCalls, DeadLetterCalls, ArtifactCalls):
     """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
 
     def __init__(

@@ -56,6 +56,8 @@ class JobConditions(TypedDict, total=False):
     queue: str
     schedule_id: UUID
     label: str
+    error: str
+    """A part of the message of the error."""
     created_after: datetime
     created_before: datetime
 
@@ -63,8 +65,8 @@ class JobConditions(TypedDict, total=False):
 def body_of(kind: str, args: Mapping[str, Any], options: JobOptions) -> dict[str, Any]:
     """Return the body of a submit. Raises Invalid for arguments that are no JSON."""
     text = check_json("args", dict(args), max_bytes=MAX_ARGS_BYTES)
-    plain = {name: _plain(value) for name, value in options.items()}
-    return {"kind": kind, "args": Raw(text.encode()), **plain}
+    given = {name: plain(value) for name, value in options.items()}
+    return {"kind": kind, "args": Raw(text.encode()), **given}
 
 
 def query_of(conditions: JobConditions) -> dict[str, Any]:
@@ -72,5 +74,6 @@ def query_of(conditions: JobConditions) -> dict[str, Any]:
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in conditions.items()}
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """Return a value as JSON has it."""
     return value.total_seconds() if isinstance(value, timedelta) else value

@@ -2,27 +2,25 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, Unpack
 from uuid import UUID
 
 from tidewheel.client.asynchronous import AsyncClient
 from tidewheel.client.documents import Event, Queue
 from tidewheel.client.options import Duration, JobConditions, JobOptions, NewJob
+from tidewheel.client.synchronous_parts import Parts
 from tidewheel.clock import Clock
-from tidewheel.errors import Conflict
 from tidewheel.model.gate import Gate, GateMode
 from tidewheel.model.job import Attempt, Job, Submitted
 from tidewheel.model.limit import Limit
 from tidewheel.model.log import LogLine
 from tidewheel.model.worker import Worker
 
-T = TypeVar("T")
 
-
-class Client:
+class Client(Parts):
     """Speaks to one server, one call at a time. `AsyncClient` tells what each call does."""
 
     def __init__(
@@ -139,29 +137,3 @@ class Client:
     def workers(self, *, alive: bool | None = None) -> list[Worker]:
         """Return the workers, newest first."""
         return self._run(self._client.workers(alive=alive))
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            with self._turn:
-                return self._runner.run(work)
-        work.close()
-        raise Conflict("an event loop is running here: use AsyncClient")
-
-    def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Take one after the other; whoever stops early leaves nothing open."""
-        nothing = object()
-        try:
-            while (item := self._run(_next(items, nothing))) is not nothing:
-                yield item  # type: ignore[misc] # it is not nothing
-        finally:
-            self._run(_close(items))
-
-
-async def _next(items: AsyncIterator[T], nothing: object) -> T | object:
-    return await anext(items, nothing)
-
-
-async def _close(items: Any) -> None:
-    await items.aclose()

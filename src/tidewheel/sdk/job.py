@@ -11,15 +11,18 @@ from tidewheel.model import job as model
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
-from tidewheel.model.why import Reason, why
+from tidewheel.model.why import Reason
 from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.stores import Place
 from tidewheel.tasks.durations import Duration, parse_duration
+from tidewheel.wiring import is_server
 
 R = TypeVar("R")
 
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
 _GROWTH: Final = 1.5
+_ALL_TENANTS: Final = "*"
 
 
 class Job(Generic[R]):
@@ -60,7 +63,7 @@ class Job(Generic[R]):
 
     async def awhy(self) -> list[Reason]:
         """Return all that keeps the job from running now, each with a sentence; or that it runs, or has ended."""
-        return why(await self._desk.use(lambda store: store.explain(self._id)))
+        return (await self._desk.use(lambda store: store.why(self._id))).reasons
 
     # Waiting
 
@@ -182,7 +185,16 @@ async def result_of(desk: Desk, info: model.Job) -> Any:
         raise kind(info.id, info.state, reason, message)
     result = info.result
     if info.result_location is not None:
-        blobs = desk.stores.place.open_blobs()
-        result = msgspec.json.decode(await blobs.read(info.result_location, MAX_LARGE_RESULT))
+        result = await _large_result(desk.stores.place, info.id, info.result_location)
     caller = desk.callers.get(info.kind)
     return result if caller is None else caller.restore(result)
+
+
+async def _large_result(place: Place, job_id: UUID, location: str) -> Any:
+    """Fetch a result from the blobs; behind a server those are the server's own, which may be out of reach here."""
+    if is_server(place.database):
+        from tidewheel.client import AsyncClient  # noqa: PLC0415 - `import tidewheel` shall load no driver
+
+        async with AsyncClient(place.database, key=place.key, tenant=_ALL_TENANTS) as server:
+            return await server.result(job_id)
+    return msgspec.json.decode(await place.open_blobs().read(location, MAX_LARGE_RESULT))

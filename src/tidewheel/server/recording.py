@@ -14,15 +14,16 @@ async def record(
     action: Action,
     subject: object = "",
     *,
+    tenant: str | None = None,
     everywhere: bool = False,
     **detail: Any,
 ) -> None:
-    """Return once a change is in the audit log: one of the request's tenant, or one that concerns all.
+    """Return once a change is in the audit log: one of `tenant`, or else the request's, or one for all.
 
     Raises OutcomeUnknown if the log cannot be reached: the change was made, and nobody is told so yet.
     """
-    tenant = None if everywhere else call.tenant
+    whose = None if everywhere else tenant or call.tenant
     try:
-        await service.audit.record(call.actor, action, subject, tenant=tenant, **detail)
+        await service.audit.record(call.actor, action, subject, tenant=whose, **detail)
     except Unavailable as error:
         raise OutcomeUnknown("it was done, and could not be written down yet") from error

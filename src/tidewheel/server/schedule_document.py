@@ -47,6 +47,8 @@ class ScheduleDocument(msgspec.Struct, frozen=True, kw_only=True):
     cron: str | None
     every: float | None
     at: Instant | None
+    anchor: Instant | None
+    """From where `every` is counted."""
     timezone: str | None
     start: Instant | None
     end: Instant | None
@@ -152,6 +154,7 @@ def _when(trigger: Trigger) -> dict[str, Any]:
         "cron": None,
         "every": None,
         "at": None,
+        "anchor": None,
         "timezone": None,
         "start": trigger.start,
         "end": trigger.end,
@@ -162,8 +165,8 @@ def _when(trigger: Trigger) -> dict[str, Any]:
     match trigger.rule:
         case Cron(expression=expression, zone=zone):
             return found | {"type": "cron", "cron": expression, "timezone": zone}
-        case Interval(every=every):
-            return found | {"type": "interval", "every": every.total_seconds()}
+        case Interval(every=every, anchor=anchor):
+            return found | {"type": "interval", "every": every.total_seconds(), "anchor": anchor}
         case Once(at=at):
             return found | {"type": "once", "at": at}
 

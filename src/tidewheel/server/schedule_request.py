@@ -23,6 +23,7 @@ from tidewheel.server.job_request import (
     retry_of,
 )
 from tidewheel.tasks.scheduling import changed, schedule_of
+from tidewheel.triggers.backfilling import MAX_BACKFILL
 
 Arguments = Mapping[str, Any]
 Labels = Mapping[Name, Annotated[str, Meta(max_length=200)]]
@@ -34,7 +35,19 @@ Number = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 _MISFIRE = Misfire()
 _DURATIONS = ("every", "jitter", "spread")
-_WHEN = ("cron", "every", "at", "timezone", "start", "end", "max_occurrences", "jitter", "spread", "max_concurrency")
+_WHEN = (
+    "cron",
+    "every",
+    "at",
+    "anchor",
+    "timezone",
+    "start",
+    "end",
+    "max_occurrences",
+    "jitter",
+    "spread",
+    "max_concurrency",
+)
 _PLAIN = ("kind", "queue", "args", "labels", "limit_keys")
 
 
@@ -69,6 +82,8 @@ class ScheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """An interval, from a second on; counted from `start`, or else from 1970."""
     at: Instant | None = None
     """Once, then."""
+    anchor: Instant | None = None
+    """From where `every` is counted, if not from `start`."""
     timezone: ZoneName | None = None
     """The IANA name of the zone of `cron`; UTC if it is not given."""
     start: Instant | None = None
@@ -102,6 +117,7 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     cron: CronText | UnsetType = UNSET
     every: Duration | UnsetType = UNSET
     at: Instant | UnsetType = UNSET
+    anchor: Instant | UnsetType = UNSET
     timezone: ZoneName | UnsetType = UNSET
     start: Instant | UnsetType | None = UNSET
     """Null removes it, as with `end`, `max_occurrences` and `max_concurrency`."""
@@ -115,10 +131,12 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class BackfillRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which occurrences of the past to run: after one instant and not after another."""
+    """Which occurrences of the past to run: after one instant and not after another, or at the times that are named."""
 
-    since: Instant
-    until: Instant
+    since: Instant | None = None
+    until: Instant | None = None
+    times: Annotated[list[Instant], Meta(max_length=MAX_BACKFILL)] | None = None
+    """In place of both."""
     every: Duration = 0.0
     """How far the jobs are apart."""
     priority: Literal["high", "medium", "low"] | None = None

@@ -28,6 +28,8 @@ class Recurrence(TypedDict, total=False):
     """Five fields, a name such as `@daily`, or `@every 5m`."""
     every: Duration
     """From a second on; counted from `start`, or else from 1970, so that `10m` means :00, :10, :20."""
+    anchor: datetime
+    """From where `every` is counted, if not from `start`."""
     timezone: str
     """The IANA name of the zone whose clocks the fields of `cron` speak of; UTC if it is not given."""
     start: datetime
@@ -119,11 +121,16 @@ def _named(make: Callable[[], T]) -> T:
 
 
 def _rule(kind: str, options: Mapping[str, Any]) -> Rule:
-    anchor, zone = options.get("start") or EPOCH, options.get("timezone", "")
+    anchor, zone = options.get("anchor") or options.get("start") or EPOCH, options.get("timezone", "")
     if kind == "cron":
         if not isinstance(options["cron"], str):
             raise Invalid("cron", f"must be text such as 0 5 * * *, not {type(options['cron']).__name__}")
-        return parse_rule(options["cron"], zone, anchor)
+        rule = parse_rule(options["cron"], zone, anchor)
+        if options.get("anchor") is not None and isinstance(rule, Cron):
+            raise Invalid("anchor", "is for every: the others count from nowhere")
+        return rule
+    if options.get("anchor") is not None and kind == "at":
+        raise Invalid("anchor", "is for every: the others count from nowhere")
     if zone:
         zone_named(zone)  # an instant and elapsed time are the same everywhere, but a wrong name is a mistake
     if kind == "at":
@@ -175,4 +182,8 @@ def _changed_trigger(known: Trigger, options: Mapping[str, Any]) -> Trigger:
         if not isinstance(rule, Cron):
             raise Invalid("timezone", "is for cron: elapsed time is the same everywhere")
         fields["rule"] = _named(lambda: Cron(rule.expression, options["timezone"]))
+    if "anchor" in options:
+        if not isinstance(rule, Interval):
+            raise Invalid("anchor", "is for every: the others count from nowhere")
+        fields["rule"] = _named(lambda: Interval(rule.every, options["anchor"]))
     return _named(lambda: msgspec.structs.replace(known, **fields))

@@ -145,7 +145,7 @@ async def complete(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def find(service: Service, call: Call[None, PageQuery]) -> Answer:
     """Return a page of artifacts."""
     query = call.query
-    after = unseal_id("artifacts", query.cursor)
+    after = unseal_id("artifacts", query.cursor) or query.after
     found = await service.store.artifacts(tenant=call.tenant, limit=query.limit, after=after)
     last = found[-1].id if len(found) == query.limit else None
     documents = [_document(artifact) for artifact in found]

@@ -1,9 +1,9 @@
 """Dead letters: what died of what, and sending it round again."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -51,6 +51,10 @@ class DeadQuery(DeadConditions, frozen=True, kw_only=True, forbid_unknown_fields
     limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: UUID | None = None
+    """Begin after the job with this id instead."""
+    full: bool = False
+    """With arguments."""
 
 
 class RedriveRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +69,10 @@ class RedriveRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How many at most; `more` tells whether there are others."""
     start: Annotated[float, Meta(ge=0, le=31_536_000)] = 0.0
     """After how many seconds the first becomes due; for whoever goes on, the `next_start` of the answer before."""
+    after: UUID | None = None
+    """Begin after the job with this id; for whoever goes on, the `next_after` of the answer before."""
+    with_ids: bool = False
+    """Also tell which ones went."""
 
 
 class EditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +85,7 @@ class EditRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class GroupDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Dead letters of one kind that seem to have one cause."""
 
+    tenant: str
     kind: str
     fingerprint: str
     jobs: int
@@ -112,12 +121,18 @@ class RedriveAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are others still."""
     next_start: float
     """When the next one would become due at this rate, in seconds from now."""
+    next_after: UUID | None = None
+    """Where to go on; null at the end."""
+    as_of: Instant | None = None
+    """Before when the next ones should have died, for those that die again meanwhile have had their turn."""
+    ids: list[UUID] | None = None
+    """Which ones went, for those who asked."""
     dry_run: bool
 
 
 async def groups(service: Service, call: Call[None, GroupQuery]) -> Answer:
     """Return the groups of dead letters."""
-    where = parameter(partial(_filter, call.query, call.tenant))
+    where = parameter(partial(_filter, call.query, call.scope))
     found = await service.views.ask(lambda store: store.dead_groups(where, limit=call.query.limit))
     return Answer(GroupList(groups=[_group(group) for group in found]))
 
@@ -125,58 +140,80 @@ async def groups(service: Service, call: Call[None, GroupQuery]) -> Answer:
 async def find(service: Service, call: Call[None, DeadQuery]) -> Answer:
     """Return a page of dead letters."""
     query = call.query
-    where = parameter(partial(_filter, query, call.tenant))
+    where = parameter(partial(_filter, query, call.scope))
     scope = scope_of("dead-letters", query)
-    after = unseal_id(scope, query.cursor)
+    after = unseal_id(scope, query.cursor) or query.after
     found = await service.views.ask(lambda store: store.dead_letters(where, limit=query.limit, after=after))
     now = service.clock.now()
     last = found[-1].id if len(found) == query.limit else None
-    documents = [job_document(job, now, full=False) for job in found]
+    documents = [job_document(job, now, full=query.full) for job in found]
     return Answer(DeadPage(jobs=documents, next_cursor=seal_id(scope, last)))
 
 
 async def redrive(service: Service, call: Call[RedriveRequest, NoQuery]) -> Answer:
     """Send dead letters round again, or count them."""
     request, rate = call.body, check_rate(call.body.rate)
-    where = _where(request.where, call.tenant)
+    where = _where(request.where, call.scope)
     if request.dry_run:
         number = await service.store.count_dead(where)
         return Answer(RedriveAnswer(matched=number, done=0, more=False, next_start=request.start, dry_run=True))
     try:
-        done, where, after = await _redrive(service, request, where)
+        went = await _redrive(service, request, where)
     except BaseException:
         # Some of it may have been done, and that must not go unseen.
         service.audit.note(call.actor, Action.JOBS_RETRY, tenant=call.tenant, interrupted=True, **_told(request))
         raise
+    done = len(went.ids)
     await record(service, call, Action.JOBS_RETRY, jobs=done, **_told(request))
-    next_start = request.start + (0.0 if rate is None else done / rate)
-    more = after is not None and await service.store.count_dead(where) > 0
-    return Answer(RedriveAnswer(matched=done, done=done, more=more, next_start=next_start, dry_run=False))
+    answer = RedriveAnswer(
+        matched=done,
+        done=done,
+        more=went.next is not None and await service.store.count_dead(went.where) > 0,
+        next_start=request.start + (0.0 if rate is None else done / rate),
+        next_after=went.next,
+        as_of=went.as_of,
+        ids=went.ids if request.with_ids else None,
+        dry_run=False,
+    )
+    return Answer(answer)
 
 
-async def _redrive(service: Service, request: RedriveRequest, where: DeadFilter) -> tuple[int, DeadFilter, UUID | None]:
-    """Send dead letters round; return how many, what was looked for in the end, and where it goes on."""
-    rate, done, after = request.rate, 0, None
+class Went(NamedTuple):
+    """Dead letters that were sent round."""
+
+    ids: list[UUID]
+    where: DeadFilter
+    """What was looked for in the end."""
+    next: UUID | None
+    """Where it goes on."""
+    as_of: datetime
+    """When the first went."""
+
+
+async def _redrive(service: Service, request: RedriveRequest, where: DeadFilter) -> Went:
+    """Send dead letters round, piece by piece."""
+    rate, after, as_of = request.rate, request.after, None
+    ids: list[UUID] = []
     while True:
-        start = request.start + (0.0 if rate is None else done / rate)
-        limit = min(PIECE, MOST_AT_ONCE, request.limit - done)
+        start = request.start + (0.0 if rate is None else len(ids) / rate)
+        limit = min(PIECE, MOST_AT_ONCE, request.limit - len(ids))
         piece = await service.store.redrive_dead(
             where, rate=rate, start=timedelta(seconds=start), limit=limit, after=after
         )
-        done, after = done + len(piece.jobs), piece.next
-        if after is None or done >= request.limit:
-            return done, where, after
+        ids, after, as_of = [*ids, *piece.jobs], piece.next, as_of or piece.as_of
+        if after is None or len(ids) >= request.limit:
+            return Went(ids, where, after, as_of)
         if where.died_before is None:  # what dies again meanwhile has had its turn
             where = msgspec.structs.replace(where, died_before=piece.as_of)
 
 
 async def retry(service: Service, call: Call[EditRequest, NoQuery]) -> Answer:
     """Send one dead letter round again, with other arguments if some are given."""
-    job_id, args, tenant = id_in(call), call.body.args, call.tenant
+    job_id, args, tenant = id_in(call), call.body.args, call.scope
     if args is None:
         args = (await service.store.get(job_id, tenant=tenant)).args
     job = await service.store.redrive_edited(job_id, args, tenant=tenant)
-    await record(service, call, Action.JOBS_RETRY, job_id, edited=call.body.args is not None)
+    await record(service, call, Action.JOBS_RETRY, job_id, tenant=job.tenant, edited=call.body.args is not None)
     return Answer(job_document(job, service.clock.now()), ACCEPTED)
 
 
@@ -186,14 +223,14 @@ def _told(request: RedriveRequest) -> dict[str, Any]:
     return {"where": named, "rate": request.rate}
 
 
-def _where(conditions: DeadConditions, tenant: str) -> DeadFilter:
+def _where(conditions: DeadConditions, tenant: str | None) -> DeadFilter:
     try:
         return _filter(conditions, tenant)
     except Invalid as error:
         raise Invalid(f"where.{error.field}", error.why) from None
 
 
-def _filter(conditions: DeadConditions, tenant: str) -> DeadFilter:
+def _filter(conditions: DeadConditions, tenant: str | None) -> DeadFilter:
     return check_dead_filter(
         DeadFilter(
             tenant=tenant,
@@ -208,6 +245,7 @@ def _filter(conditions: DeadConditions, tenant: str) -> DeadFilter:
 
 def _group(group: DeadGroup) -> GroupDocument:
     return GroupDocument(
+        tenant=group.tenant,
         kind=group.kind,
         fingerprint=group.fingerprint,
         jobs=group.jobs,

@@ -8,10 +8,11 @@ from tidewheel.model.checks import FIRST_INSTANT
 from tidewheel.model.resources import Offer
 from tidewheel.model.states import WAITING, State
 from tidewheel.model.worker import Worker
-from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.endpoint import Answer, Call
 from tidewheel.server.job_document import PRIORITIES
 from tidewheel.server.job_request import Instant, PriorityName
 from tidewheel.server.service import Service
+from tidewheel.store.base import Count
 
 
 class WorkerQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,12 +63,33 @@ class QueueDocument(msgspec.Struct, frozen=True, kw_only=True):
     """How many wait, by priority."""
 
 
+class QueueQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much to tell."""
+
+    full: bool = False
+    """Also the numbers as they were counted, by tenant, queue, kind, state and priority."""
+
+
+class CountDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs of one lane are in one state."""
+
+    tenant: str
+    queue: str
+    kind: str
+    state: State
+    priority: PriorityName | None
+    """Of those that have not ended."""
+    jobs: int
+
+
 class QueueList(msgspec.Struct, frozen=True, kw_only=True):
     """The queues with their numbers: active jobs as of the last census, finished ones to the moment."""
 
     as_of: Instant | None
     """Null before the first census."""
     queues: list[QueueDocument]
+    counts: list[CountDocument] | None = None
+    """For those who asked for all."""
 
 
 async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
@@ -82,9 +104,9 @@ async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
     return Answer(WorkerList(workers=documents))
 
 
-async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
+async def queues(service: Service, call: Call[None, QueueQuery]) -> Answer:
     """Return the queues with their numbers."""
-    counts = await service.views.ask(lambda store: store.counts(tenant=call.tenant))
+    counts = await service.views.ask(lambda store: store.counts(tenant=call.scope))
     found: dict[str, QueueDocument] = {}
     for row in counts.rows:
         queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}, waiting={}))
@@ -95,7 +117,19 @@ async def queues(service: Service, call: Call[None, NoQuery]) -> Answer:
             priority = PRIORITIES[row.priority]
             queue.waiting[priority] = queue.waiting.get(priority, 0) + row.jobs
     as_of = counts.as_of if counts.as_of >= FIRST_INSTANT else None
-    return Answer(QueueList(as_of=as_of, queues=[found[name] for name in sorted(found)]))
+    all_counts = [_count(row) for row in counts.rows] if call.query.full else None
+    return Answer(QueueList(as_of=as_of, queues=[found[name] for name in sorted(found)], counts=all_counts))
+
+
+def _count(row: Count) -> CountDocument:
+    return CountDocument(
+        tenant=row.tenant,
+        queue=row.queue,
+        kind=row.kind,
+        state=row.state,
+        priority=None if row.priority is None else PRIORITIES[row.priority],
+        jobs=row.jobs,
+    )
 
 
 def _as_known(worker: WorkerDocument, queues: set[str], kinds: set[str]) -> WorkerDocument:

@@ -1,7 +1,6 @@
 """Searching the lines of all runs, and following them as they are stored."""
 
 from collections.abc import AsyncGenerator
-from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -9,8 +8,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from tidewheel.model.ids import EPOCH
 from tidewheel.model.log import LogStream
+from tidewheel.model.log_place import PLACE_SIZE, key_in, key_of, place_of
 from tidewheel.model.log_query import MAX_QUERY, FoundLine, LogFilter, LogKey, LogSearch
 from tidewheel.model.log_words import fields_of
 from tidewheel.server.cursors import seal, unseal
@@ -19,13 +18,11 @@ from tidewheel.server.endpoints.events import FIRST_PAUSE, KEEP_ALIVE, LONGEST_P
 from tidewheel.server.filters import MOST_PER_PAGE, scope_of
 from tidewheel.server.job_request import Instant, Name
 from tidewheel.server.problems import Flaw, Refused
-from tidewheel.server.reading import parameter
+from tidewheel.server.reading import bad_parameter, parameter
 from tidewheel.server.service import Service
 from tidewheel.store.log_following import Follower, newest_line
 
 _GROWTH: Final = 1.5
-_MICROSECOND: Final = timedelta(microseconds=1)
-_SIZES: Final = (8, 16, 9, 9)
 
 
 class LogConditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +48,9 @@ class LogSearchQuery(LogConditions, frozen=True, kw_only=True, forbid_unknown_fi
     limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: Annotated[str, Meta(pattern=f"^[0-9a-f]{{{2 * PLACE_SIZE}}}$")] | None = None
+    """Begin after the line with this place instead: a `next_after`, or the id of an event of `/v1/logs/tail`."""
+    oldest_first: bool = False
 
 
 class MarkDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +90,8 @@ class FoundPage(msgspec.Struct, frozen=True, kw_only=True):
 
     lines: list[FoundDocument]
     next_cursor: str | None
+    next_after: str | None
+    """The same as a place, for `after`."""
 
 
 async def search(service: Service, call: Call[None, LogSearchQuery]) -> Answer:
@@ -97,10 +99,16 @@ async def search(service: Service, call: Call[None, LogSearchQuery]) -> Answer:
     query = call.query
     asked = _asked(call)
     scope = scope_of("logs", query)
-    after = None if query.cursor is None else _key_of(unseal(scope, query.cursor))
-    page = await service.store.search_logs(asked.where, limit=query.limit, after=after)
-    more = None if page.next is None else seal(scope, _bytes_of(page.next))
-    return Answer(FoundPage(lines=[_document(found, asked) for found in page.lines], next_cursor=more))
+    after = _after_of(query) if query.cursor is None else key_of(unseal(scope, query.cursor))
+    newest_first = not query.oldest_first
+    page = await service.store.search_logs(asked.where, limit=query.limit, after=after, newest_first=newest_first)
+    place = None if page.next is None else place_of(page.next)
+    answer = FoundPage(
+        lines=[_document(found, asked) for found in page.lines],
+        next_cursor=None if place is None else seal(scope, place),
+        next_after=None if place is None else place.hex(),
+    )
+    return Answer(answer)
 
 
 async def tail(service: Service, call: Call[None, LogConditions]) -> Answer:
@@ -122,7 +130,7 @@ async def _events(
         lines = await follower.news()
         for found in lines:
             event = msgspec.json.encode(_document(found, asked))
-            yield b"event: log\nid: %b\ndata: %b\n\n" % (_bytes_of(found.key).hex().encode(), event)
+            yield b"event: log\nid: %b\ndata: %b\n\n" % (place_of(found.key).hex().encode(), event)
         pause = FIRST_PAUSE if lines else min(pause * _GROWTH, LONGEST_PAUSE)
         quiet = 0.0 if lines else quiet + pause
         if quiet >= KEEP_ALIVE:
@@ -170,26 +178,18 @@ def _document(found: FoundLine, asked: LogSearch) -> FoundDocument:
     )
 
 
-def _bytes_of(key: LogKey) -> bytes:
-    micros = (key.stored_at - EPOCH) // _MICROSECOND
-    first, _, third, fourth = _SIZES
-    numbers = ((micros, first), (key.token, third), (key.number, fourth))
-    at, token, number = (value.to_bytes(size, "big", signed=True) for value, size in numbers)
-    return at + key.job_id.bytes + token + number
-
-
-def _key_of(place: bytes) -> LogKey:
-    micros, job_id, token, number = place[:8], place[8:24], place[24:33], place[33:]
-    at = EPOCH + int.from_bytes(micros, "big", signed=True) * _MICROSECOND
-    return LogKey(at, UUID(bytes=job_id), *(int.from_bytes(one, "big", signed=True) for one in (token, number)))
+def _after_of(query: LogSearchQuery) -> LogKey | None:
+    if query.after is None:
+        return None
+    key = key_in(query.after)
+    if key is None:
+        raise bad_parameter("after", "is no place of a line")
+    return key
 
 
 def _place_of(sent: str) -> LogKey:
-    try:
-        place = bytes.fromhex(sent)
-        if len(place) == sum(_SIZES):
-            return _key_of(place)
-    except (ValueError, OverflowError):
-        pass
+    key = key_in(sent)
+    if key is not None:
+        return key
     flaw = Flaw(detail="is none that this stream gave out", header="Last-Event-ID")
     raise Refused("bad-header", f"Last-Event-ID {flaw.detail}", flaws=[flaw])

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from tidewheel.model.dependency import Relative
 from tidewheel.model.states import State
-from tidewheel.model.why import Reason, why
+from tidewheel.model.why import Reason
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, JobQuery, filter_of, scope_of
@@ -94,8 +94,8 @@ async def find(service: Service, call: Call[None, JobQuery]) -> Answer:
 async def explain(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return why a job does not run."""
     job_id = id_in(call)
-    facts = await service.views.ask(lambda store: store.explain(job_id, tenant=call.tenant))
-    return Answer(WhyDocument(as_of=facts.now, state=facts.job.state, reasons=why(facts)))
+    told = await service.views.ask(lambda store: store.why(job_id, tenant=call.scope))
+    return Answer(WhyDocument(as_of=told.as_of, state=told.state, reasons=told.reasons))
 
 
 async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:

@@ -1,6 +1,7 @@
 """When schedules fire: what is to come, what was, and making up for the past."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Final
@@ -8,14 +9,17 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta
 
+from tidewheel.errors import Invalid
 from tidewheel.model.access import Action
 from tidewheel.model.checks import check_instant
 from tidewheel.model.priority import parse_priority
+from tidewheel.model.schedule import Schedule
 from tidewheel.server.cursors import seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.endpoints.schedules import ACCEPTED, OK, known, schedule_id_in
 from tidewheel.server.job_request import Instant, duration_of
+from tidewheel.server.preconditions import expected_version
 from tidewheel.server.reading import bad_parameter, parameter
 from tidewheel.server.recording import record
 from tidewheel.server.schedule_document import (
@@ -47,6 +51,13 @@ class BetweenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     since: Instant
     until: Instant
     limit: Annotated[int, Meta(ge=1, le=MOST_SHOWN)] = MOST_SHOWN
+
+
+class OccurrenceQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which part of the occurrences to return."""
+
+    before: Instant | None = None
+    """Begin with the last one before this instant instead."""
 
 
 class BackfillAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,33 +93,49 @@ async def between(service: Service, call: Call[None, BetweenQuery]) -> Answer:
 async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> Answer:
     """Run what a schedule would have run and did not."""
     schedule, request = await known(service, call), call.body
+    version = expected_version(call.headers, schedule.name, schedule.version) or schedule.version
     wish = Backfill(
-        times=await asyncio.to_thread(past_of, schedule, request.since, request.until, service.clock.now()),
+        times=await _times(request, schedule, service.clock.now()),
         spacing=duration_of(request.every, "every"),
         priority=None if request.priority is None else parse_priority(request.priority),
         dry_run=request.dry_run,
     )
-    made = await service.store.backfill_schedule(schedule.id, wish, version=schedule.version, tenant=call.tenant)
+    made = await service.store.backfill_schedule(schedule.id, wish, version=version, tenant=schedule.tenant)
     if not request.dry_run:
         told: dict[str, Any] = {
             "did": "backfill",
-            "since": str(request.since),
-            "until": str(request.until),
+            "since": str(request.since or min(wish.times, default=None)),
+            "until": str(request.until or max(wish.times, default=None)),
             "jobs": len(made),
         }
-        await record(service, call, Action.SCHEDULES_WRITE, schedule.id, **told)
+        await record(service, call, Action.SCHEDULES_WRITE, schedule.id, tenant=schedule.tenant, **told)
     documents = [occurrence_document(each) for each in made]
     status = OK if request.dry_run else ACCEPTED
     return Answer(BackfillAnswer(occurrences=documents, dry_run=request.dry_run), status)
 
 
-async def occurrences(service: Service, call: Call[None, PageQuery]) -> Answer:
+async def _times(request: BackfillRequest, schedule: Schedule, now: datetime) -> Sequence[datetime]:
+    """Return the occurrences that are wished for: those that are named, or all within some time."""
+    if request.times is not None:
+        if request.since is not None or request.until is not None:
+            raise Invalid("times", "cannot be given together with since and until")
+        return request.times
+    if request.since is None or request.until is None:
+        raise Invalid("until" if request.since else "since", "must be given, unless there are times")
+    return await asyncio.to_thread(past_of, schedule, request.since, request.until, now)
+
+
+async def occurrences(service: Service, call: Call[None, OccurrenceQuery]) -> Answer:
     """Return what became of the occurrences of a schedule."""
     schedule_id, query = schedule_id_in(call), call.query
     scope = f"occurrences/{schedule_id}"
     place = unseal_pair(scope, query.cursor)
-    before = None if place is None else _EPOCH + place[0] * _MICROSECOND
-    found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.tenant)
+    before = _before(query) if place is None else _EPOCH + place[0] * _MICROSECOND
+    found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.scope)
     last = ((found[-1].fire_at - _EPOCH) // _MICROSECOND, 0) if len(found) == query.limit else None
     documents = [occurrence_document(each) for each in found]
     return Answer(OccurrencePage(occurrences=documents, next_cursor=None if last is None else seal_pair(scope, last)))
+
+
+def _before(query: OccurrenceQuery) -> datetime | None:
+    return None if query.before is None else parameter(partial(check_instant, "before", query.before))

@@ -42,6 +42,8 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: UUID | None = None
+    """Begin after the schedule with this id instead."""
 
 
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
@@ -49,18 +51,18 @@ async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answ
     spec = schedule_spec_of(call.body, call.tenant)
     await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
     schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
-    await _record(service, call, schedule.id, "create", name=schedule.name)
+    await _record(service, call, schedule, "create", name=schedule.name)
     return _answer(schedule, CREATED, ("location", f"/v1/schedules/{schedule.id}"))
 
 
 async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
     """Return a page of schedules."""
-    query, tenant = call.query, call.tenant
+    query, tenant = call.query, call.scope
     scope = scope_of("schedules", query)
-    after = unseal_id(scope, query.cursor)
+    after = unseal_id(scope, query.cursor) or query.after
     if query.name is not None:
         name: str = parameter(partial(check_name, "name", query.name))
-        found = await _named(service, name, tenant)
+        found = await _named(service, name, call.tenant)
     else:
         found = await service.views.ask(lambda store: store.schedules(tenant=tenant, limit=query.limit, after=after))
     last = found[-1].id if query.name is None and len(found) == query.limit else None
@@ -95,49 +97,47 @@ async def patch(service: Service, call: Call[SchedulePatch, NoQuery]) -> Answer:
 
 
 async def _change(service: Service, call: Call[Any, NoQuery], spec: ScheduleSpec, version: int) -> Answer:
-    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
-    change = service.store.change_schedule(schedule_id_in(call), spec, version=version, tenant=call.tenant)
+    await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], spec.tenant)
+    change = service.store.change_schedule(schedule_id_in(call), spec, version=version, tenant=spec.tenant)
     schedule = await _told_by_rule(spec, change)
-    await _record(service, call, schedule.id, "change", name=schedule.name, version=schedule.version)
+    await _record(service, call, schedule, "change", name=schedule.name, version=schedule.version)
     return _answer(schedule)
 
 
 async def pause(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Let a schedule fire no more, until it is resumed."""
-    schedule = await service.store.pause_schedule(id_in(call, _WHAT), tenant=call.tenant)
-    await _record(service, call, schedule.id, "pause")
+    schedule = await service.store.pause_schedule(id_in(call, _WHAT), tenant=call.scope)
+    await _record(service, call, schedule, "pause")
     return _answer(schedule)
 
 
 async def resume(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Let a paused schedule fire again, from now on."""
-    schedule = await service.store.resume_schedule(id_in(call, _WHAT), tenant=call.tenant)
-    await _record(service, call, schedule.id, "resume")
+    schedule = await service.store.resume_schedule(id_in(call, _WHAT), tenant=call.scope)
+    await _record(service, call, schedule, "resume")
     return _answer(schedule)
 
 
 async def trigger(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Make a job of a schedule now."""
-    schedule_id = id_in(call, _WHAT)
-    made = await service.store.trigger_schedule(schedule_id, tenant=call.tenant)
-    await _record(service, call, schedule_id, "trigger", job=str(made.job_id))
+    schedule = await known(service, call)
+    made = await service.store.trigger_schedule(schedule.id, tenant=schedule.tenant)
+    await _record(service, call, schedule, "trigger", job=str(made.job_id))
     return Answer(occurrence_document(made), ACCEPTED, (("location", f"/v1/jobs/{made.job_id}"),))
 
 
 async def delete(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Remove a schedule, and cancel those of its jobs that have not started."""
-    schedule_id, version = id_in(call, _WHAT), None
-    if "if-match" in call.headers:
-        schedule = await known(service, call)
-        version = expected_version(call.headers, schedule.name, schedule.version)
-    await service.store.delete_schedule(schedule_id, version=version, tenant=call.tenant)
-    await _record(service, call, schedule_id, "delete")
+    schedule = await known(service, call)
+    version = expected_version(call.headers, schedule.name, schedule.version)
+    await service.store.delete_schedule(schedule.id, version=version, tenant=schedule.tenant)
+    await _record(service, call, schedule, "delete")
     return Answer(None, NO_CONTENT)
 
 
 async def known(service: Service, call: Call[object, object]) -> Schedule:
     """Return the schedule of the path."""
-    return await service.store.get_schedule(schedule_id_in(call), tenant=call.tenant)
+    return await service.store.get_schedule(schedule_id_in(call), tenant=call.scope)
 
 
 def schedule_id_in(call: Call[object, object]) -> UUID:
@@ -145,8 +145,8 @@ def schedule_id_in(call: Call[object, object]) -> UUID:
     return id_in(call, _WHAT)
 
 
-async def _record(service: Service, call: Call[Any, Any], schedule_id: UUID, did: str, **detail: Any) -> None:
-    await record(service, call, Action.SCHEDULES_WRITE, schedule_id, did=did, **detail)
+async def _record(service: Service, call: Call[Any, Any], schedule: Schedule, did: str, **detail: Any) -> None:
+    await record(service, call, Action.SCHEDULES_WRITE, schedule.id, tenant=schedule.tenant, did=did, **detail)
 
 
 async def _told_by_rule(spec: ScheduleSpec, done: Awaitable[T]) -> T:

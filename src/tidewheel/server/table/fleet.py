@@ -15,6 +15,7 @@ FLEET: Final = (
         group="fleet",
         action=Action.JOBS_READ,
         handler=fleet.queues,
+        query=fleet.QueueQuery,
         answers={200: fleet.QueueList},
     ),
     Endpoint(

@@ -5,7 +5,6 @@ from typing import Any, Final
 from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.endpoints import schedule_times, schedules
-from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.problems import Code
 from tidewheel.server.schedule_document import (
     OccurrenceDocument,
@@ -139,8 +138,9 @@ SCHEDULES: Final = (
         description="Those that ran, or wait to, are left out, so that asking again does no harm. The jobs have the "
         "label `fire_at`. With `dry_run` it is only told (200).",
         body=BackfillRequest,
+        headers=(RequestHeader.IF_MATCH,),
         answers={202: schedule_times.BackfillAnswer, 200: schedule_times.BackfillAnswer},
-        errors=("precondition-failed",),
+        errors=_STALE,
         seconds=60.0,
     ),
     _schedule(
@@ -149,7 +149,7 @@ SCHEDULES: Final = (
         "list_occurrences",
         "List what became of the occurrences of a schedule, latest first",
         schedule_times.occurrences,
-        query=PageQuery,
+        query=schedule_times.OccurrenceQuery,
         answers={200: OccurrencePage},
         errors=("bad-cursor",),
     ),

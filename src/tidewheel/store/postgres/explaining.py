@@ -13,6 +13,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.states import WAITING, State
 from tidewheel.model.why import COUNTED, FRESH, SHOWN, Facts, LimitUse, Place, able, use_of
 from tidewheel.model.worker import Worker
+from tidewheel.store.explaining import Explanation, explanation_of
 from tidewheel.store.lanes import rivals
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.depending import relatives_named
@@ -37,6 +38,9 @@ class Explaining(Part):
         if facts is None:
             raise NotFound("job", job_id)
         return facts
+
+    async def why(self, job_id: UUID, *, tenant: str | None = None) -> Explanation:
+        return explanation_of(await self.explain(job_id, tenant=tenant))
 
 
 async def _facts(connection: Connection, job: Job) -> Facts:

@@ -14,10 +14,12 @@ from tidewheel.errors import (
     Invalid,
     KeyReused,
     LeaseLost,
+    NameTaken,
     NotFinished,
     NotFound,
     OutcomeUnknown,
     QueueFull,
+    StaleVersion,
     StoreFull,
     TideError,
     TooMany,
@@ -61,6 +63,10 @@ _BY_CODE: Final[Mapping[str, Callable[[Problem], TideError]]] = {
     "already-active": lambda told: AlreadyActive(_id(told, "job_id"), told.about.get("key", "")),
     "queue-full": lambda told: QueueFull(told.about.get("queue", ""), int(told.about.get("most", 0))),
     "id-taken": lambda told: IdTaken(_id(told, "job_id")),
+    "name-taken": lambda told: NameTaken(told.about.get("name", "")),
+    "precondition-failed": lambda told: StaleVersion(
+        told.about.get("name", ""), int(told.about.get("given", 0)), int(told.about.get("current", 0))
+    ),
     "not-finished": lambda told: NotFinished(_id(told, "job_id"), told.about.get("state", "")),
     "lease-lost": lambda told: LeaseLost(_id(told, "worker_id")),
     "gone": lambda told: NotFound("result any more:", told.detail),

@@ -12,6 +12,7 @@ from tidewheel.model.gate import GateSpec
 from tidewheel.model.job import JobSpec
 from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.priority import Priority, parse_priority
+from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.submission import Prepared
 from tidewheel.store.base import ClaimRequest, JobFilter
 from tidewheel.store.records import usage_of, usage_text
@@ -23,7 +24,7 @@ def job_request(spec: JobSpec, prepared: Prepared) -> dict[str, Any]:
     """Return the request of a job that passed every check."""
     if spec.schedule_id is not None or spec.options.recurrence is not None:
         raise Invalid("schedule_id", "the jobs of schedules are made by the server")
-    retry, options = spec.options.retry, spec.options
+    options = spec.options
     asked = {
         "kind": spec.kind,
         "args": Raw(prepared.args.encode()),
@@ -34,13 +35,7 @@ def job_request(spec: JobSpec, prepared: Prepared) -> dict[str, Any]:
         "description": options.description,
         "labels": spec.labels,
         "needs": {"resources": spec.needs.resources, "labels": spec.needs.labels},
-        "retry": {
-            "max_attempts": retry.max_attempts,
-            "backoff": retry.backoff,
-            "delay": retry.delay.total_seconds(),
-            "cap": retry.cap.total_seconds(),
-            "jitter": retry.jitter,
-        },
+        "retry": retry_body(options.retry),
         "timeout": options.timeout.total_seconds(),
         "run_at": spec.run_at,
         "delay": None if spec.delay is None else spec.delay.total_seconds(),
@@ -54,6 +49,17 @@ def job_request(spec: JobSpec, prepared: Prepared) -> dict[str, Any]:
         "on_parent_failure": spec.on_parent_failure,
     }
     return {name: value for name, value in asked.items() if value is not None}
+
+
+def retry_body(retry: RetryPolicy) -> dict[str, Any]:
+    """Return how often a job is tried, as a request says it."""
+    return {
+        "max_attempts": retry.max_attempts,
+        "backoff": retry.backoff,
+        "delay": retry.delay.total_seconds(),
+        "cap": retry.cap.total_seconds(),
+        "jitter": retry.jitter,
+    }
 
 
 def priority_name(priority: Priority) -> str:

@@ -13,6 +13,7 @@ from tidewheel.model.gate import Gate, GateSpec, check_gate
 from tidewheel.model.statistics import StatFilter, StatPoint, check_stat_filter
 from tidewheel.model.tenant import Tenant, check_weight
 from tidewheel.model.why import Facts
+from tidewheel.store.explaining import Explanation, explanation_of
 from tidewheel.store.sqlite import explaining, gating, sharing, statistics
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
@@ -61,3 +62,6 @@ class Operating:
     async def explain(self, job_id: UUID, *, tenant: str | None = None) -> Facts:
         now = micros(self._clock.now())
         return await self._read(lambda connection: explaining.explain(connection, job_id, tenant, now))
+
+    async def why(self, job_id: UUID, *, tenant: str | None = None) -> Explanation:
+        return explanation_of(await self.explain(job_id, tenant=tenant))

@@ -1,0 +1,170 @@
+"""The calls of the client that bring files to a server and fetch them."""
+
+import asyncio
+import hashlib
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Final
+from urllib.parse import urljoin, urlsplit
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.clock import Clock
+from tidewheel.errors import Conflict, Invalid
+from tidewheel.store.remote.transport import Place, Transport, read
+
+PAGE: Final = 200
+PIECE: Final = 256 * 1024
+SILENCE: Final = 60.0
+"""Seconds without a byte after which a download counts as lost."""
+_ALL: Final = "/v1/artifacts"
+
+
+class ArtifactInfo(msgspec.Struct, frozen=True):
+    """A file that a server has. Jobs name it by its digest."""
+
+    id: UUID
+    digest: str
+    """Its SHA-256."""
+    size: int
+    name: str
+    created_at: datetime
+    created_by: str
+    used_at: datetime
+    """When it was last brought or named by a job."""
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """How to bring a file."""
+
+    method: str
+    url: str
+    complete: str | None
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """The file if it is there, or else how to bring it."""
+
+    artifact: ArtifactInfo | None
+    upload: Upload | None
+
+
+class ArtifactPage(msgspec.Struct, frozen=True):
+    """Files, newest first."""
+
+    artifacts: list[ArtifactInfo]
+    next_cursor: str | None
+
+
+class ArtifactCalls:
+    """A part of `AsyncClient`."""
+
+    _transport: Transport
+    _clock: Clock
+
+    async def put_artifact(self, path: Path, *, name: str | None = None) -> ArtifactInfo:
+        """Bring a file, unless it is there, and return what is known of it. Raises Invalid."""
+        with _opened(path) as file:
+            digest, size = await asyncio.to_thread(_digest_of, file)
+            body = {"digest": digest, "size": size, "name": path.name if name is None else name}
+            offer = await self._transport.post(_ALL, body, Offer, safe=True)
+            if offer.artifact is not None:
+                return offer.artifact
+            assert offer.upload is not None
+            return await self._bring(offer.upload, file, size)
+
+    async def artifacts(self) -> AsyncIterator[ArtifactInfo]:
+        """Return all files, newest first."""
+        query: dict[str, Any] = {"limit": PAGE}
+        while True:
+            page = await self._transport.get(_ALL, ArtifactPage, query)
+            for artifact in page.artifacts:
+                yield artifact
+            if page.next_cursor is None:
+                return
+            query["cursor"] = page.next_cursor
+
+    async def artifact(self, digest: str) -> ArtifactInfo:
+        """Return what is known of a file. Raises NotFound."""
+        return await self._transport.get(f"{_ALL}/{digest}", ArtifactInfo)
+
+    async def fetch_artifact(self, digest: str, to: Path) -> None:
+        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all."""
+        async with self._transport.stream(f"{_ALL}/{digest}/content", silence=SILENCE) as answer:
+            place = urljoin(str(answer.request.url), answer.headers["location"])
+        elsewhere = self._elsewhere(place)
+        try:
+            with _appearing(to) as file:
+                hasher = hashlib.sha256()
+                async with elsewhere.stream(place, silence=SILENCE) as answer:
+                    async for piece in answer.aiter_bytes(PIECE):
+                        hasher.update(piece)
+                        await asyncio.to_thread(file.write, piece)
+                if hasher.hexdigest() != digest:
+                    raise Conflict(f"what came is not what has the digest {digest}")
+        finally:
+            await elsewhere.close()
+
+    async def _bring(self, upload: Upload, file: BinaryIO, size: int) -> ArtifactInfo:
+        place = urljoin(str(self._transport.client.base_url), upload.url)
+        elsewhere = self._elsewhere(place)
+        try:
+            headers = {"content-length": str(size)}
+            if upload.complete is None:
+                headers["content-type"] = "application/octet-stream"
+            request = elsewhere.client.build_request(upload.method, place, headers=headers, content=_pieces(file))
+            content = await elsewhere.send(request, safe=False)
+        finally:
+            await elsewhere.close()
+        if upload.complete is not None:
+            content = await self._transport.write("POST", upload.complete, safe=True)
+        return read(content, ArtifactInfo)
+
+    def _elsewhere(self, place: str) -> Transport:
+        """Return a way to a signed address, which may be that of a bucket and must not see the key."""
+        parts = urlsplit(place)
+        return Transport(Place(f"{parts.scheme}://{parts.netloc}"), self._clock)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise Invalid("path", f"{path} cannot be read: {error.strerror}") from None
+
+
+def _digest_of(file: BinaryIO) -> tuple[str, int]:
+    hasher, size = hashlib.sha256(), 0
+    while piece := file.read(PIECE):
+        hasher.update(piece)
+        size += len(piece)
+    return hasher.hexdigest(), size
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    file.seek(0)
+    while piece := await asyncio.to_thread(file.read, PIECE):
+        yield piece
+
+
+@contextmanager
+def _appearing(to: Path) -> Iterator[IO[bytes]]:
+    """Give a file to write to that takes its place at the end, if nothing goes wrong."""
+    try:
+        part = tempfile.NamedTemporaryFile(dir=to.parent, prefix=".tide-", delete=False)  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise Invalid("to", f"{to.parent} cannot be written to: {error.strerror}") from None
+    try:
+        with part.file as file:
+            yield file
+        Path(part.name).chmod(0o644)
+        os.replace(part.name, to)  # noqa: PTH105 - says what it does
+    except OSError as error:
+        raise Invalid("to", f"{to} cannot be written: {error.strerror}") from None
+    finally:
+        Path(part.name).unlink(missing_ok=True)
