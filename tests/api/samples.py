@@ -171,6 +171,9 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
 )
 """Endpoints that change something and write nothing down: what workers do is the history of the jobs."""
 
+OF_NOBODY: Final = frozenset({"add_maintenance", "remove_maintenance"})
+"""Endpoints that change what belongs to no tenant."""
+
 
 @dataclass
 class Grounds:

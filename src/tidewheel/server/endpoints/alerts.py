@@ -105,7 +105,8 @@ async def add_window(service: Service, call: Call[WindowRequest, NoQuery]) -> An
         author=call.actor.name,
     )
     window = await service.store.add_window(spec)
-    await record(service, call, Action.ALERTS_WRITE, window.id, did="add-window", reason=spec.reason or None)
+    told = {"did": "add-window", "reason": spec.reason or None}
+    await record(service, call, Action.ALERTS_WRITE, window.id, everywhere=True, **told)
     return Answer(_window(window), CREATED)
 
 
@@ -113,7 +114,7 @@ async def remove_window(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Remove a maintenance window."""
     window_id = id_in(call, "maintenance window")
     await service.store.remove_window(window_id)
-    await record(service, call, Action.ALERTS_WRITE, window_id, did="remove-window")
+    await record(service, call, Action.ALERTS_WRITE, window_id, everywhere=True, did="remove-window")
     return Answer(None, NO_CONTENT)
 
 

@@ -39,7 +39,13 @@ WITH outcome AS MATERIALIZED (
       JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
      WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription))
        AND gone.lane = ANY (ARRAY(
-           SELECT lane FROM (SELECT DISTINCT lane FROM gone) AS lanes WHERE tidewheel.is_wanted('succeeded', lane)))
+           SELECT lanes.lane  -- as is_wanted says, which would be planned anew each time
+             FROM (SELECT DISTINCT lane FROM gone) AS lanes
+             JOIN tidewheel.lane AS own ON own.id = lanes.lane
+             JOIN tidewheel.tenant ON tenant.id = own.tenant
+             JOIN tidewheel.subscription AS wish
+               ON (wish.kind IS NULL OR wish.kind = own.kind) AND (wish.tenant IS NULL OR wish.tenant = tenant.name)
+            WHERE 'succeeded' = ANY (wish.outcomes)))
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -93,7 +99,13 @@ WITH outcome AS MATERIALIZED (
       JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
      WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription))
        AND gone.lane = ANY (ARRAY(
-           SELECT lane FROM (SELECT DISTINCT lane FROM gone) AS lanes WHERE tidewheel.is_wanted('succeeded', lane)))
+           SELECT lanes.lane  -- as is_wanted says, which would be planned anew each time
+             FROM (SELECT DISTINCT lane FROM gone) AS lanes
+             JOIN tidewheel.lane AS own ON own.id = lanes.lane
+             JOIN tidewheel.tenant ON tenant.id = own.tenant
+             JOIN tidewheel.subscription AS wish
+               ON (wish.kind IS NULL OR wish.kind = own.kind) AND (wish.tenant IS NULL OR wish.tenant = tenant.name)
+            WHERE 'succeeded' = ANY (wish.outcomes)))
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
