@@ -151,6 +151,13 @@ _TABLE: Final = (
         _WORKING,
     ),
     Setting("max_age", str, "14d", "How long a job may wait since it was last due, or off.", _WORKING),
+    Setting(
+        "notify_private",
+        list,
+        [],
+        "A private network that messages may be sent to, such as 10.0.0.0/8; public ones always may. May be repeated.",
+        ("server", "worker", "up"),
+    ),
 )
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType({setting.name: setting for setting in _TABLE})
 

@@ -23,8 +23,10 @@ from tidewheel.blobs.names import output_location
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
 from tidewheel.model.artifact import ArtifactSpec
+from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.log import LogLine
+from tidewheel.model.notification import Event, SubscriptionSpec
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
 from tidewheel.server.grants import Download, Upload, seal
@@ -110,6 +112,15 @@ SAMPLES: Final = {
     "list_limits": Sample("/v1/limits"),
     "set_limit": Sample("/v1/limits/{}", "limit", {"most": 2}, foreign=200),
     "remove_limit": Sample("/v1/limits/{}", "limit"),
+    "list_channels": Sample("/v1/channels"),
+    "add_channel": Sample("/v1/channels", body={"name": "hook-#", "address": "https://example.org/hook"}),
+    "remove_channel": Sample("/v1/channels/{}", "channel"),
+    "enable_channel": Sample("/v1/channels/{}/enable", "channel"),
+    "list_subscriptions": Sample("/v1/subscriptions"),
+    "subscribe": Sample("/v1/subscriptions", "shared_channel", {"channel": "shared", "events": ["dead"]}, foreign=201),
+    "unsubscribe": Sample("/v1/subscriptions/{}", "subscription"),
+    "list_deliveries": Sample("/v1/deliveries"),
+    "resend_delivery": Sample("/v1/deliveries/{}/resend", "delivery"),
     "list_queues": Sample("/v1/queues"),
     "list_workers": Sample("/v1/workers"),
     "register_worker": Sample("/v1/workers", body={"name": "host/1"}),
@@ -229,6 +240,35 @@ class Grounds:
         key = f"{mark_of(tenant)}-{next(self._numbers)}"
         await self.api.store.set_limit(key, 1, tenant=tenant)
         return key
+
+    async def channel(self, tenant: str) -> UUID:
+        """A channel."""
+        name = f"{mark_of(tenant)}-{next(self._numbers)}"
+        spec = ChannelSpec(name=name, address=f"https://example.org/{name}", tenant=tenant)
+        return (await self.api.store.add_channel(spec)).channel.id
+
+    async def shared_channel(self, tenant: str) -> str:
+        """The name of a channel that each tenant has one of."""
+        name = "shared"
+        if not any(channel.name == name for channel in await self.api.store.channels(tenant=tenant)):
+            await self.api.store.add_channel(ChannelSpec(name=name, address="https://example.org", tenant=tenant))
+        return name
+
+    async def subscription(self, tenant: str) -> UUID:
+        """A subscription to nothing that happens by itself."""
+        spec = SubscriptionSpec(
+            channel=await self.shared_channel(tenant), events=frozenset([Event.LATE]), kind=mark_of(tenant)
+        )
+        return (await self.api.store.subscribe(spec, tenant=tenant)).id
+
+    async def delivery(self, tenant: str) -> UUID:
+        """A message that waits to be sent."""
+        spec = SubscriptionSpec(channel=await self.shared_channel(tenant), events=frozenset([Event.CANCELLED]))
+        wish = await self.api.store.subscribe(spec, tenant=tenant)
+        await self.api.store.cancel(await self.waiting(tenant))
+        await self.api.store.spread_happenings()
+        await self.api.store.unsubscribe(wish.id)
+        return (await self.api.store.deliveries(tenant=tenant, limit=1))[0].id
 
     async def key(self, tenant: str) -> UUID:
         """A key."""

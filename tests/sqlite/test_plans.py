@@ -108,8 +108,10 @@ def test_a_hot_statement_uses_its_index(connection: apsw.Connection, name: str) 
 
 
 def test_nothing_looks_through_the_hot_table_row_by_row(connection: apsw.Connection) -> None:
-    """Statements that count may walk a partial index, but never the whole table."""
+    """Statements that count may walk a partial index, but never the whole table, except those of a copy of it all."""
     for name, statement in SQL.items():
+        if name.startswith("copy_"):
+            continue
         values = dict.fromkeys(re.findall(r":(\w+)", statement))
         plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + statement, values)]
         assert not [line for line in plan if re.fullmatch(r"SCAN (job|job_history)", line)], (name, plan)

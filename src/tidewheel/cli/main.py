@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "limit": Entry("limit:app", "Bound how many jobs that share a key run at once, or start in a time."),
     "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
     "artifact": Entry("artifact:app", "Bring files that jobs need, list them and fetch them."),
+    "notify": Entry("notify:app", "Tell people and programs what becomes of jobs."),
     "workers": Entry("workers:workers", "List the workers that are alive, newest first."),
     "import": Entry("importing:app", "Make schedules of what another scheduler runs."),
     "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),

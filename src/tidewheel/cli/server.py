@@ -19,7 +19,8 @@ from tidewheel.cli.serving import (
     reserved,
     show_first_key,
 )
-from tidewheel.cli.worker import WithKeeper, plan_of, run_worker
+from tidewheel.cli.worker import NotifyPrivate, WithKeeper, plan_of, run_worker
+from tidewheel.model.retention import parse_upkeep
 from tidewheel.worker.link import ServerSetup
 
 DRAIN: Final = 10.0
@@ -42,6 +43,7 @@ def server(
     replica: Replica = default("replica"),
     workers: Workers = default("workers"),
     keeper: WithKeeper = default("keeper"),
+    notify_private: NotifyPrivate = default("notify_private"),
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C. It runs no jobs: `tide worker` does, and `tide up` does all.
 
@@ -53,6 +55,12 @@ def server(
     with reserved(wanted) as serve:
         plan = plan_of(database, app=None, blobs=blobs, slots=0)
         plan = msgspec.structs.replace(
-            plan, inline=0, servers=workers, serve=serve, keeper=keeper, replica=checked_replica(replica)
+            plan,
+            inline=0,
+            servers=workers,
+            serve=serve,
+            keeper=keeper,
+            replica=checked_replica(replica),
+            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private),
         )
         run_worker(plan, DRAIN, partial(show_first_key, database, serve))

@@ -17,7 +17,7 @@ from tidewheel.cli.serving import (
     reserved,
     show_first_key,
 )
-from tidewheel.cli.worker import App, KeepFor, MaxAge, Slots, plan_of, run_worker
+from tidewheel.cli.worker import App, KeepFor, MaxAge, NotifyPrivate, Slots, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.wiring import database_of, without_secrets
 from tidewheel.worker.link import ServerSetup
@@ -35,6 +35,7 @@ def up(
     secrets: SecretsFolder = default("secrets"),
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
+    notify_private: NotifyPrivate = default("notify_private"),
     host: Host = default("host"),
     port: Port = default("port"),
     auth: AuthMode = default("auth"),
@@ -66,7 +67,7 @@ def up(
             plan,
             servers=1,
             serve=serve,
-            upkeep=parse_upkeep(keep, max_age),
+            upkeep=parse_upkeep(keep, max_age, notify_private),
             replica=checked_replica(replica),
         )
         run_worker(plan, DRAIN, prepare)

@@ -54,6 +54,7 @@ Name = Annotated[str | None, setting("name")]
 WithKeeper = Annotated[bool, setting("keeper", "--keeper/--no-keeper")]
 KeepFor = Annotated[list[str], setting("keep")]
 MaxAge = Annotated[str, setting("max_age")]
+NotifyPrivate = Annotated[list[str], setting("notify_private")]
 
 
 def worker(
@@ -78,6 +79,7 @@ def worker(
     secrets: SecretsFolder = default("secrets"),
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
+    notify_private: NotifyPrivate = default("notify_private"),
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -92,7 +94,7 @@ def worker(
         grace=parse_duration(grace, "grace"),
         longest_pause=parse_duration(longest_pause, "longest-pause"),
         reserve_after=parse_duration(reserve_after, "reserve-after"),
-        upkeep=parse_upkeep(keep, max_age),
+        upkeep=parse_upkeep(keep, max_age, notify_private),
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 

@@ -8,11 +8,14 @@ from typing import Final, NamedTuple
 from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock
 from tidewheel.errors import NotFound
+from tidewheel.keeper.alerts import Watch
 from tidewheel.keeper.artifacts import Gravedigger
+from tidewheel.keeper.notices import Postman
 from tidewheel.keeper.occurrences import ANYWAY, duties_of
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
 from tidewheel.model.retention import Upkeep
+from tidewheel.notify import AddressGuard, Sender
 from tidewheel.store.base import Store
 
 MOST_PIECES: Final = 50
@@ -51,6 +54,7 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         return 0 if upkeep.max_age is None else await store.expire_old(upkeep.max_age)
 
     reaper = Reaper(store, clock)
+    postman = Postman(store, Sender(AddressGuard(upkeep.notify_private), clock))
     minute = timedelta(minutes=1)
     return [
         Chore("reaper", minute, reaper.run_once, wanted=lambda seen: _NOW if seen.lapsed or reaper.watches else None),
@@ -76,6 +80,10 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
         Chore("statistics", timedelta(seconds=10), partial(_in_pieces, store.fold_statistics)),
         Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
+        Chore("notifications", minute, partial(_in_pieces, postman.run_once), wanted=_until_a_message),
+        Chore("alerts", timedelta(seconds=30), Watch(store).run_once),
+        Chore("old-alerts", timedelta(hours=1), partial(_in_pieces, store.retire_alerts)),
+        Chore("old-deliveries", timedelta(hours=1), partial(_in_pieces, store.retire_deliveries)),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
         *([] if blobs is None else [Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once)]),
     ]
@@ -102,6 +110,12 @@ async def _in_pieces(do_piece: Callable[[], Awaitable[int]]) -> int:
 
 def _until_a_deadline(agenda: Agenda) -> timedelta | None:
     return None if agenda.next_start_by is None else agenda.next_start_by - agenda.now
+
+
+def _until_a_message(agenda: Agenda) -> timedelta | None:
+    if agenda.happened:
+        return _NOW
+    return None if agenda.next_delivery is None else agenda.next_delivery - agenda.now
 
 
 def _until_a_gate_moves(agenda: Agenda) -> timedelta | None:

@@ -50,6 +50,9 @@ class Action(enum.StrEnum):
     """All that a worker does: register, claim, beat, log, settle."""
     ARTIFACTS_READ = "artifacts.read"
     ARTIFACTS_WRITE = "artifacts.write"
+    NOTIFICATIONS_READ = "notifications.read"
+    """Channels without their secrets, subscriptions and the delivery log."""
+    NOTIFICATIONS_WRITE = "notifications.write"
     TENANTS_READ = "tenants.read"
     TENANTS_WRITE = "tenants.write"
     KEYS_READ = "keys.read"
@@ -65,6 +68,7 @@ _VIEW: Final = frozenset(
         Action.LIMITS_READ,
         Action.WORKERS_READ,
         Action.ARTIFACTS_READ,
+        Action.NOTIFICATIONS_READ,
     }
 )
 _SUBMIT: Final = _VIEW | {Action.JOBS_SUBMIT, Action.JOBS_CANCEL, Action.ARTIFACTS_WRITE}
@@ -73,6 +77,7 @@ _OPERATE: Final = _SUBMIT | {
     Action.SCHEDULES_WRITE,
     Action.GATES_WRITE,
     Action.LIMITS_WRITE,
+    Action.NOTIFICATIONS_WRITE,
     Action.TENANTS_READ,
     Action.AUDIT_READ,
 }

@@ -42,6 +42,10 @@ class Agenda(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are gates that stop what runs behind them."""
     telling: bool = False
     """Whether children of ended jobs are still to be told."""
+    happened: bool = False
+    """Whether something happened that someone may want to hear of."""
+    next_delivery: datetime | None = None
+    """When the first message is to be sent."""
     next_fires: tuple[datetime | None, ...] = ()
     """For each shard of the schedules the first occurrence that is not recorded."""
     next_decisions: tuple[datetime | None, ...] = ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from ipaddress import ip_network
 from typing import Final, NamedTuple
 
 import msgspec
@@ -33,6 +34,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     kinds: KindKeep = {}
     max_age: timedelta | None = MAX_AGE
     """None lets jobs wait for ever."""
+    notify_private: tuple[str, ...] = ()
+    """Private networks that messages may be sent to."""
 
 
 class Rule(NamedTuple):
@@ -69,7 +72,7 @@ def longest(rules: Iterable[Rule], states: Iterable[State]) -> timedelta | None:
     return max((rule.age for rule in rules if rule.state in states), default=timedelta(0))
 
 
-def parse_upkeep(keep: Iterable[str], max_age: str) -> Upkeep:
+def parse_upkeep(keep: Iterable[str], max_age: str, notify_private: Iterable[str] = ()) -> Upkeep:
     """Return what texts such as `dead=90d`, `emails:succeeded=1d` and `14d` or `off` stand for."""
     general, kinds = dict(KEEP), dict[str, dict[State, timedelta]]()
     for text in keep:
@@ -80,7 +83,17 @@ def parse_upkeep(keep: Iterable[str], max_age: str) -> Upkeep:
             raise Invalid("keep", f"must be {forms}, not {text[:60]!r}")
         ages = kinds.setdefault(check_name("keep", kind), {}) if colon else general
         ages[State(state)] = _age("keep", age)
-    return Upkeep(keep=general, kinds=kinds, max_age=None if max_age == "off" else _age("max_age", max_age))
+    oldest = None if max_age == "off" else _age("max_age", max_age)
+    return Upkeep(keep=general, kinds=kinds, max_age=oldest, notify_private=_networks(notify_private))
+
+
+def _networks(texts: Iterable[str]) -> tuple[str, ...]:
+    for text in texts:
+        try:
+            ip_network(text)
+        except ValueError:
+            raise Invalid("notify_private", f"must be a network such as 10.0.0.0/8, not {text[:60]!r}") from None
+    return tuple(texts)
 
 
 def check_age(field: str, age: timedelta) -> timedelta:

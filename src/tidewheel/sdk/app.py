@@ -16,6 +16,7 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.gates import Gates
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.limiting import Limits
+from tidewheel.sdk.notifications import Notifications
 from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature
@@ -71,6 +72,11 @@ class App(Desk):
     def gates(self) -> Gates:
         """Hold, drop or slow jobs: `app.gates.hold(kind="mail", reason="the server is down")`."""
         return Gates(self)
+
+    @property
+    def notifications(self) -> Notifications:
+        """Tell others: `app.notifications.subscribe("ops", "dead", kind="mail")`."""
+        return Notifications(self)
 
     @property
     def tenants(self) -> Tenants:

@@ -121,7 +121,10 @@ class Limits:
         self._desk.run(self.aset_key_cap(name, waiting, overflow=overflow))
 
     async def aset_key_cap(self, name: str, waiting: int, *, overflow: Overflow = "reject") -> None:
-        """Let at most so many jobs wait with the key `name` and with every `name=value`; see `set_key_cap`."""
+        """Let at most so many jobs wait with the key `name` and with every `name=value`, whatever tasks declare.
+
+        The name begins with `cap:`. It is a rule, and is listed and removed as one.
+        """
         rule = LimitRule(name, waiting=waiting, overflow=overflow)
         await self._desk.use(lambda store: store.set_rule(rule))
 

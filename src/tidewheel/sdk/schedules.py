@@ -113,7 +113,8 @@ class Schedules:
     async def apreview(self, which: Which, count: int = 10) -> list[Preview]:
         """Return the next occurrences of a schedule, with a note on days on which clocks are set."""
         schedule = await self.aget(which)
-        return coming_of(schedule, self._desk.now(), count)
+        recorded = [] if schedule.next_fire_at is not None else await self.aoccurrences(schedule, limit=1)
+        return coming_of(schedule, self._desk.now(), count, *(each.fire_at for each in recorded))
 
     async def abetween(
         self, which: Which, since: datetime, until: datetime, *, limit: int = MOST_SHOWN

@@ -30,6 +30,7 @@ from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
+from tidewheel.store.alerting import AlertStore
 from tidewheel.store.artifacts import ArtifactStore
 from tidewheel.store.capping import CapStore
 from tidewheel.store.counting import StatStore
@@ -40,6 +41,7 @@ from tidewheel.store.joining import JoinStore
 from tidewheel.store.keeping import DutyStore
 from tidewheel.store.limiting import LimitStore
 from tidewheel.store.log_searching import LogSearchStore
+from tidewheel.store.notifying import ChannelStore, OutboxStore
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
@@ -359,6 +361,9 @@ class Store(
     AuditStore,
     ErasureStore,
     ArtifactStore,
+    ChannelStore,
+    OutboxStore,
+    AlertStore,
     ExplainStore,
     DeadLetterStore,
     DutyStore,

@@ -22,6 +22,7 @@ Change = Literal["gap", "fold"]
 MOST_SHOWN: Final = 1000
 _MOST_RECORDED: Final = 2000
 _DAY: Final = timedelta(days=1)
+_INSTANT: Final = timedelta.resolution
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -37,14 +38,15 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What that means for it, in words."""
 
 
-def coming_of(schedule: Schedule, now: datetime, count: int) -> list[Preview]:
-    """Return the next occurrences of a schedule."""
+def coming_of(schedule: Schedule, now: datetime, count: int, last: datetime | None = None) -> list[Preview]:
+    """Return the next occurrences of a schedule; `last` is the last that was recorded, if there is none to record."""
     _check_count("count", count)
     trigger, fired = trigger_of(schedule), schedule.fired
-    if schedule.next_fire_at is not None and fired:
+    recorded_until = last if schedule.next_fire_at is None else schedule.next_fire_at - _INSTANT
+    if recorded_until is not None and recorded_until > now and fired:
         # Some of those that were recorded are still to come.
-        recorded = trigger.between(now, schedule.next_fire_at, limit=_MOST_RECORDED, key=schedule.name)
-        fired -= min(fired, sum(now < each.fire_at < schedule.next_fire_at for each in recorded))
+        recorded = trigger.between(now, recorded_until, limit=_MOST_RECORDED, key=schedule.name)
+        fired -= min(fired, sum(now < each.fire_at <= recorded_until for each in recorded))
     return preview_of(trigger, trigger.between(now, LATEST, limit=count, key=schedule.name, fired=fired))
 
 

@@ -70,8 +70,12 @@ class BackfillAnswer(msgspec.Struct, frozen=True, kw_only=True):
 async def preview(service: Service, call: Call[None, PreviewQuery]) -> Answer:
     """Return the next occurrences of a schedule."""
     schedule = await known(service, call)
+    recorded = []
+    if schedule.next_fire_at is None:
+        recorded = await service.store.occurrences(schedule.id, limit=1, tenant=call.tenant)
+    last = (each.fire_at for each in recorded)
     # A thread, for a rare pattern may take a while to find.
-    found = await asyncio.to_thread(coming_of, schedule, service.clock.now(), call.query.count)
+    found = await asyncio.to_thread(coming_of, schedule, service.clock.now(), call.query.count, *last)
     return Answer(PreviewList(occurrences=[preview_document(each) for each in found]))
 
 

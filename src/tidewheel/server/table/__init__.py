@@ -10,6 +10,7 @@ from tidewheel.server.table.fleet import FLEET
 from tidewheel.server.table.flow import FLOW
 from tidewheel.server.table.logs import LOGS
 from tidewheel.server.table.looking import LOOKING
+from tidewheel.server.table.notifications import NOTIFICATIONS
 from tidewheel.server.table.schedules import SCHEDULES
 from tidewheel.server.table.steering import STEERING
 from tidewheel.server.table.submitting import SUBMITTING
@@ -25,6 +26,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *DEAD_LETTERS,
     *ARTIFACTS,
     *FLOW,
+    *NOTIFICATIONS,
     *FLEET,
     *ACCESS,
     *WORKER_PROTOCOL,

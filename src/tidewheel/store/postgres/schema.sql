@@ -15,6 +15,31 @@ CREATE TABLE tidewheel.lane (
     CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text, 'slow'::text])))
 );
 
+CREATE TABLE tidewheel.subscription (
+    id uuid NOT NULL,
+    channel uuid NOT NULL,
+    tenant text,
+    kind text,
+    outcomes text[] NOT NULL,
+    definition json NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE tidewheel.tenant (
+    id integer NOT NULL,
+    name text NOT NULL,
+    weight double precision DEFAULT 1 NOT NULL,
+    max_queued integer,
+    max_payload integer,
+    CONSTRAINT tenant_max_payload_check CHECK ((max_payload > 0)),
+    CONSTRAINT tenant_max_queued_check CHECK ((max_queued >= 0)),
+    CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
+);
+
+CREATE FUNCTION tidewheel.is_wanted(outcome text, lane integer) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (EXISTS (SELECT FROM ((tidewheel.lane own JOIN tidewheel.tenant ON ((tenant.id = own.tenant))) JOIN tidewheel.subscription wish ON ((((wish.kind IS NULL) OR (wish.kind = own.kind)) AND ((wish.tenant IS NULL) OR (wish.tenant = tenant.name))))) WHERE ((own.id = is_wanted.lane) AND (is_wanted.outcome = ANY (wish.outcomes)))));
+
 CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN COALESCE((SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed)) WHERE ((own.id = lane_like.lane) AND (other.retried = lane_like.retried))), lane);
@@ -101,17 +126,6 @@ CREATE TABLE tidewheel.job (
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_insert_threshold='-1', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.5', vacuum_truncate=off);
 
-CREATE TABLE tidewheel.tenant (
-    id integer NOT NULL,
-    name text NOT NULL,
-    weight double precision DEFAULT 1 NOT NULL,
-    max_queued integer,
-    max_payload integer,
-    CONSTRAINT tenant_max_payload_check CHECK ((max_payload > 0)),
-    CONSTRAINT tenant_max_queued_check CHECK ((max_queued >= 0)),
-    CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
-);
-
 CREATE VIEW tidewheel.active_job AS
  SELECT job.id,
     tenant.name AS tenant,
@@ -160,6 +174,20 @@ CREATE VIEW tidewheel.active_job AS
    FROM ((tidewheel.job
      JOIN tidewheel.lane ON ((lane.id = job.lane)))
      JOIN tidewheel.tenant ON ((tenant.id = job.tenant)));
+
+CREATE TABLE tidewheel.alert (
+    id uuid NOT NULL,
+    firing text,
+    rule text NOT NULL,
+    subject text NOT NULL,
+    tenant text,
+    told text NOT NULL,
+    since timestamp with time zone NOT NULL,
+    resolved_at timestamp with time zone,
+    acknowledged_by text,
+    acknowledged_at timestamp with time zone,
+    CONSTRAINT alert_check CHECK (((resolved_at IS NULL) = (firing IS NOT NULL)))
+);
 
 CREATE TABLE tidewheel.api_key (
     id uuid NOT NULL,
@@ -225,6 +253,39 @@ CREATE TABLE tidewheel.census (
     priority smallint NOT NULL,
     jobs bigint NOT NULL
 );
+
+CREATE TABLE tidewheel.channel (
+    id uuid NOT NULL,
+    tenant text,
+    name text NOT NULL,
+    type text NOT NULL,
+    shown text NOT NULL,
+    address text NOT NULL,
+    secret text,
+    disabled text,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT channel_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'service'::text])))
+);
+
+CREATE TABLE tidewheel.delivery (
+    id uuid NOT NULL,
+    channel uuid NOT NULL,
+    key text NOT NULL,
+    event text NOT NULL,
+    tenant text,
+    state text NOT NULL,
+    tries integer DEFAULT 0 NOT NULL,
+    answer text DEFAULT ''::text NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    begun_at timestamp with time zone NOT NULL,
+    next_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone,
+    body text NOT NULL,
+    text text NOT NULL,
+    CONSTRAINT delivery_check CHECK (((ended_at IS NULL) = (state = 'pending'::text))),
+    CONSTRAINT delivery_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'sent'::text, 'failed'::text])))
+)
+WITH (fillfactor='70');
 
 CREATE TABLE tidewheel.duty (
     name text NOT NULL,
@@ -563,6 +624,15 @@ CREATE TABLE tidewheel.log_segment (
 )
 PARTITION BY RANGE (last_at);
 
+CREATE TABLE tidewheel.maintenance (
+    id uuid NOT NULL,
+    begins timestamp with time zone NOT NULL,
+    ends timestamp with time zone NOT NULL,
+    rules text[] NOT NULL,
+    reason text NOT NULL,
+    author text NOT NULL
+);
+
 CREATE TABLE tidewheel.meta (
     one boolean DEFAULT true NOT NULL,
     epoch bigint DEFAULT 1 NOT NULL,
@@ -593,6 +663,34 @@ CREATE TABLE tidewheel.occurrence (
     CONSTRAINT occurrence_source_check CHECK ((source = ANY (ARRAY['planned'::text, 'manual'::text, 'backfill'::text])))
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
+
+CREATE TABLE tidewheel.outbox (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    event text NOT NULL,
+    lane integer,
+    tenant text,
+    job_id uuid,
+    token bigint DEFAULT 0 NOT NULL,
+    schedule_id uuid,
+    failures integer DEFAULT 0 NOT NULL,
+    losses integer DEFAULT 0 NOT NULL,
+    due_at timestamp with time zone,
+    started_at timestamp with time zone,
+    labels json,
+    error json,
+    detail json
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE tidewheel.outbox ALTER COLUMN id ADD GENERATED BY DEFAULT AS IDENTITY (
+    SEQUENCE NAME tidewheel.outbox_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE tidewheel.queue_cap (
     tenant integer NOT NULL,
@@ -696,6 +794,12 @@ ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_ot
 
 ALTER TABLE ONLY tidewheel.job_history ATTACH PARTITION tidewheel.job_history_succeeded FOR VALUES IN ('succeeded');
 
+ALTER TABLE ONLY tidewheel.alert
+    ADD CONSTRAINT alert_firing_key UNIQUE (firing);
+
+ALTER TABLE ONLY tidewheel.alert
+    ADD CONSTRAINT alert_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.api_key
     ADD CONSTRAINT api_key_pkey PRIMARY KEY (id);
 
@@ -716,6 +820,15 @@ ALTER TABLE ONLY tidewheel.audit
 
 ALTER TABLE ONLY tidewheel.census
     ADD CONSTRAINT census_pkey PRIMARY KEY (lane, state, priority);
+
+ALTER TABLE ONLY tidewheel.channel
+    ADD CONSTRAINT channel_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY tidewheel.delivery
+    ADD CONSTRAINT delivery_channel_key_key UNIQUE (channel, key);
+
+ALTER TABLE ONLY tidewheel.delivery
+    ADD CONSTRAINT delivery_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.dependency
     ADD CONSTRAINT dependency_pkey PRIMARY KEY (child, parent);
@@ -762,6 +875,9 @@ ALTER TABLE ONLY tidewheel.limit_rule
 ALTER TABLE ONLY tidewheel.log_fresh
     ADD CONSTRAINT log_fresh_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY tidewheel.maintenance
+    ADD CONSTRAINT maintenance_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY tidewheel.meta
     ADD CONSTRAINT meta_pkey PRIMARY KEY (one);
 
@@ -770,6 +886,9 @@ ALTER TABLE ONLY tidewheel.migration
 
 ALTER TABLE ONLY tidewheel.occurrence
     ADD CONSTRAINT occurrence_pkey PRIMARY KEY (schedule_id, fire_at);
+
+ALTER TABLE ONLY tidewheel.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.queue_cap
     ADD CONSTRAINT queue_cap_pkey PRIMARY KEY (tenant, queue);
@@ -788,6 +907,9 @@ ALTER TABLE ONLY tidewheel.schedule
 
 ALTER TABLE ONLY tidewheel.statistic
     ADD CONSTRAINT statistic_pkey PRIMARY KEY (hour, at, lane, state);
+
+ALTER TABLE ONLY tidewheel.subscription
+    ADD CONSTRAINT subscription_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.sweep
     ADD CONSTRAINT sweep_pkey PRIMARY KEY (scope);
@@ -810,6 +932,10 @@ CREATE INDEX artifact_used ON tidewheel.artifact USING btree (used_at);
 CREATE INDEX attempt_job ON ONLY tidewheel.attempt USING btree (job_id, token);
 
 CREATE INDEX audit_tenant ON tidewheel.audit USING btree (tenant, id) WHERE (tenant IS NOT NULL);
+
+CREATE UNIQUE INDEX channel_name ON tidewheel.channel USING btree (COALESCE(tenant, ''::text), name);
+
+CREATE INDEX delivery_due ON tidewheel.delivery USING btree (next_at) WHERE (state = 'pending'::text);
 
 CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
 
@@ -865,6 +991,8 @@ CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
 
 CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
+CREATE INDEX subscription_channel ON tidewheel.subscription USING btree (channel);
+
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_other_id_idx;
 
 ALTER INDEX tidewheel.job_history_tenant ATTACH PARTITION tidewheel.job_history_other_tenant_id_idx;
@@ -872,6 +1000,9 @@ ALTER INDEX tidewheel.job_history_tenant ATTACH PARTITION tidewheel.job_history_
 ALTER INDEX tidewheel.job_history_id ATTACH PARTITION tidewheel.job_history_succeeded_id_idx;
 
 ALTER INDEX tidewheel.job_history_tenant ATTACH PARTITION tidewheel.job_history_succeeded_tenant_id_idx;
+
+ALTER TABLE ONLY tidewheel.delivery
+    ADD CONSTRAINT delivery_channel_fkey FOREIGN KEY (channel) REFERENCES tidewheel.channel(id);
 
 ALTER TABLE ONLY tidewheel.lane
     ADD CONSTRAINT lane_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
@@ -884,3 +1015,6 @@ ALTER TABLE ONLY tidewheel.queue_cap
 
 ALTER TABLE ONLY tidewheel.schedule
     ADD CONSTRAINT schedule_tenant_fkey FOREIGN KEY (tenant) REFERENCES tidewheel.tenant(id);
+
+ALTER TABLE ONLY tidewheel.subscription
+    ADD CONSTRAINT subscription_channel_fkey FOREIGN KEY (channel) REFERENCES tidewheel.channel(id);

@@ -3,6 +3,7 @@
 from tidewheel.clock import Clock
 from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.migrations import check_version
+from tidewheel.store.postgres.alerting import Alerting
 from tidewheel.store.postgres.artifacts import Artifacts
 from tidewheel.store.postgres.capping import Capping
 from tidewheel.store.postgres.connection import SQL, Database, connect, one
@@ -17,6 +18,7 @@ from tidewheel.store.postgres.limiting import Limiting
 from tidewheel.store.postgres.listening import Listening
 from tidewheel.store.postgres.log_lines import LogLines
 from tidewheel.store.postgres.migrate import MIGRATIONS, version_of
+from tidewheel.store.postgres.notifying import Notifying
 from tidewheel.store.postgres.noting import Noting
 from tidewheel.store.postgres.occurring import Occurring
 from tidewheel.store.postgres.parts import LaneBook, id_maker
@@ -46,6 +48,8 @@ class PostgresStore(
     Searching,
     Keys,
     Artifacts,
+    Notifying,
+    Alerting,
     Depending,
     Explaining,
     Duties,

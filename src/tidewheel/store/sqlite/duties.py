@@ -51,7 +51,7 @@ def leave_duties(session: Session, node: UUID) -> None:
 
 def agenda(connection: apsw.Connection, now: int) -> Agenda:
     """See `store.keeping.DutyStore.agenda`."""
-    ((lapsed, start_by, dropping, opening, stopping, telling, fires, decisions),) = rows(
+    ((lapsed, start_by, dropping, opening, stopping, telling, happened, delivery, fires, decisions),) = rows(
         connection, "agenda", {"now": now, "shards": _SHARDS}
     )
     return Agenda(
@@ -62,6 +62,8 @@ def agenda(connection: apsw.Connection, now: int) -> Agenda:
         next_opening=some(instant, opening),
         stopping=bool(stopping),
         telling=bool(telling),
+        happened=bool(happened),
+        next_delivery=some(instant, delivery),
         next_fires=tuple(some(instant, micros) for micros in _instants(fires)),
         next_decisions=tuple(some(instant, micros) for micros in _instants(decisions)),
     )

@@ -195,6 +195,7 @@ def _move_to_history(
         raise AssertionError("a job was not in the state in which it was to end")
     last = session.connection.last_insert_rowid()
     session.run("note_ended", first=last - len(rows) + 1, last=last, now=now)
+    session.run("tell_ended", first=last - len(rows) + 1, last=last, now=now)
     session.run("remove", ends=ends)
     session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
 
@@ -215,7 +216,9 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
         if cause in ATTEMPTS
     ]
     if attempts:
-        session.run("add_attempts", attempts=json_text(attempts), now=now)
+        told = json_text(attempts)
+        session.run("add_attempts", attempts=told, now=now)
+        session.run("tell_failed", attempts=told, now=now)
     lanes = [_lane_after(session, run, cause) for run, _, cause in ends]
     back = [
         (

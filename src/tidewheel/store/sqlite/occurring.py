@@ -163,7 +163,9 @@ def _add(session: Session, lines: Sequence[Any]) -> set[Key]:
     if not lines:
         return set()
     added = session.rows("add_occurrences", occurrences=json_text(lines), now=session.now)
-    return {(id_of(schedule_id), fire_at) for schedule_id, fire_at in added}
+    keys = {(id_of(schedule_id), fire_at) for schedule_id, fire_at in added}
+    session.run("tell_missed", added=json_text(list(keys)), now=session.now)
+    return keys
 
 
 def _make(session: Session, specs: Sequence[JobSpec]) -> None:

@@ -55,12 +55,14 @@ from tidewheel.store.sqlite import (
 )
 from tidewheel.store.sqlite.access import Access
 from tidewheel.store.sqlite.aging import Ages
+from tidewheel.store.sqlite.alerting import Alerting
 from tidewheel.store.sqlite.artifacts import Artifacts
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.dead_letters import DeadLetters
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
 from tidewheel.store.sqlite.migrate import open_migrated
+from tidewheel.store.sqlite.notifying import Notifying
 from tidewheel.store.sqlite.operating import Operating
 from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.retiring import Retention
@@ -72,7 +74,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts):
+class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifying, Alerting):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:

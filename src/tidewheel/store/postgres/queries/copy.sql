@@ -11,6 +11,12 @@ UNION ALL SELECT 'limit_rule', count(*) FROM tidewheel.limit_rule
 UNION ALL SELECT 'limit_key', count(*) FROM tidewheel.limit_key
 UNION ALL SELECT 'api_key', count(*) FROM tidewheel.api_key
 UNION ALL SELECT 'audit', count(*) FROM tidewheel.audit
+UNION ALL SELECT 'channel', count(*) FROM tidewheel.channel
+UNION ALL SELECT 'subscription', count(*) FROM tidewheel.subscription
+UNION ALL SELECT 'delivery', count(*) FROM tidewheel.delivery
+UNION ALL SELECT 'outbox', count(*) FROM tidewheel.outbox
+UNION ALL SELECT 'alert', count(*) FROM tidewheel.alert
+UNION ALL SELECT 'maintenance', count(*) FROM tidewheel.maintenance
 UNION ALL SELECT 'artifact', count(*) FROM tidewheel.artifact
 UNION ALL SELECT 'artifact_grave', count(*) FROM tidewheel.artifact_grave
 UNION ALL SELECT 'statistic', count(*) FROM tidewheel.statistic
@@ -35,6 +41,7 @@ DELETE FROM tidewheel.migration WHERE number = $1
 -- name: copy_clear
 TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tidewheel.queue_cap, tidewheel.limit_rule,
          tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
+         tidewheel.channel, tidewheel.subscription, tidewheel.delivery, tidewheel.outbox, tidewheel.alert, tidewheel.maintenance,
          tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
          tidewheel.occurrence, tidewheel.schedule, tidewheel.statistic, tidewheel.ended
@@ -62,7 +69,8 @@ INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, 
 -- tokens of the source are all lower than those that come from now on.
 WITH numbered AS (
     SELECT setval('tidewheel.tenant_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.tenant), false),
-           setval('tidewheel.lane_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.lane), false)
+           setval('tidewheel.lane_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.lane), false),
+           setval('tidewheel.outbox_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.outbox), false)
 ), counted AS (
     INSERT INTO tidewheel.rollup (day, lane, state, jobs)
     SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, count(*) FROM tidewheel.job_history GROUP BY 1, 2, 3

@@ -49,6 +49,8 @@ SELECT tidewheel.now() AS now,
        (SELECT min(expires_at) FROM tidewheel.gate) AS next_opening,
        EXISTS (SELECT FROM tidewheel.gate WHERE stop_running) AS stopping,
        EXISTS (SELECT FROM tidewheel.ended_parent) AS telling,
+       EXISTS (SELECT FROM tidewheel.outbox) AS happened,
+       (SELECT min(next_at) FROM tidewheel.delivery WHERE state = 'pending') AS next_delivery,
        ARRAY(SELECT (SELECT min(next_fire_at) FROM tidewheel.schedule WHERE shard = n AND next_fire_at IS NOT NULL)
                FROM generate_series(0, $1::integer - 1) AS n ORDER BY n) AS next_fires,
        ARRAY(SELECT (SELECT min(fire_at) FROM tidewheel.occurrence WHERE undecided = n AND undecided IS NOT NULL)

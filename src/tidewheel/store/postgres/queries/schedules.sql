@@ -95,11 +95,19 @@ SELECT tidewheel.now() AS now,
 
 -- name: add_occurrences
 -- One that is there stays as it is, and is not in the answer.
-INSERT INTO tidewheel.occurrence (schedule_id, fire_at, source, outcome, reason, job_id, undecided, recorded_at)
-SELECT line.*, tidewheel.now()
-  FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::uuid[], $7::smallint[]) AS line
-ON CONFLICT (schedule_id, fire_at) DO NOTHING
-RETURNING schedule_id, fire_at
+WITH added AS (
+    INSERT INTO tidewheel.occurrence (schedule_id, fire_at, source, outcome, reason, job_id, undecided, recorded_at)
+    SELECT line.*, tidewheel.now()
+      FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::uuid[], $7::smallint[]) AS line
+    ON CONFLICT (schedule_id, fire_at) DO NOTHING
+    RETURNING schedule_id, fire_at, outcome, reason
+), told AS (
+    INSERT INTO tidewheel.outbox (at, event, schedule_id, due_at, detail)
+    SELECT tidewheel.now(), 'missed', schedule_id, fire_at, json_build_object('reason', reason)
+      FROM added
+     WHERE outcome = 'missed' AND EXISTS (SELECT FROM tidewheel.subscription WHERE 'missed' = ANY (outcomes))
+)
+SELECT schedule_id, fire_at FROM added
 
 -- name: advance_schedules
 UPDATE tidewheel.schedule

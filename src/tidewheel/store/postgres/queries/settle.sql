@@ -30,6 +30,14 @@ WITH outcome AS MATERIALIZED (
       FROM gone
       JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
      GROUP BY gone.lane
+), told AS (
+    INSERT INTO tidewheel.outbox (
+           at, event, lane, job_id, token, schedule_id, failures, losses, due_at, started_at, labels)
+    SELECT tidewheel.now(), 'succeeded', gone.lane, gone.id, gone.token, gone.schedule_id, gone.failures, gone.losses,
+           gone.due_at, coalesce(outcome.started_at, gone.started_at), gone.labels
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription)) AND tidewheel.is_wanted('succeeded', gone.lane)
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -74,6 +82,14 @@ WITH outcome AS MATERIALIZED (
       FROM gone
       JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
      GROUP BY gone.lane
+), told AS (
+    INSERT INTO tidewheel.outbox (
+           at, event, lane, job_id, token, schedule_id, failures, losses, due_at, started_at, labels)
+    SELECT tidewheel.now(), 'succeeded', gone.lane, gone.id, gone.token, gone.schedule_id, gone.failures, gone.losses,
+           gone.due_at, coalesce(outcome.started_at, gone.started_at), gone.labels
+      FROM gone
+      JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
+     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription)) AND tidewheel.is_wanted('succeeded', gone.lane)
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -140,6 +156,14 @@ WITH ending AS MATERIALIZED (
            array_agg(tidewheel.now() - coalesce(ending.started_at, gone.started_at)) FILTER (WHERE gone.state = 'running')
       FROM gone JOIN ending ON ending.id = gone.id
      GROUP BY gone.lane, ending.state
+), told AS (
+    INSERT INTO tidewheel.outbox (
+           at, event, lane, job_id, token, schedule_id, failures, losses, due_at, started_at, labels, error)
+    SELECT tidewheel.now(), ending.state, gone.lane, gone.id, gone.token, gone.schedule_id, gone.failures, gone.losses,
+           gone.due_at, coalesce(ending.started_at, gone.started_at), gone.labels, ending.error::json
+      FROM gone
+      JOIN ending ON ending.id = gone.id
+     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription)) AND tidewheel.is_wanted(ending.state, gone.lane)
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -182,12 +206,23 @@ UPDATE tidewheel.job
  WHERE job.ctid = back.at AND job.state || '' = 'running'
 
 -- name: add_attempts
+-- While the runs are still running; whoever wants to hear that they failed will.
+WITH ended AS MATERIALIZED (
+    SELECT ended.*, job.lane, job.schedule_id, job.failures, job.losses, job.due_at, job.labels,
+           coalesce(ended.began_at, job.started_at) AS started_at
+      FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[], $5::text[], $6::text[], $7::text[])
+           AS ended (id, token, began_at, cause, error, usage)
+     CROSS JOIN LATERAL (SELECT * FROM tidewheel.job WHERE job.id = ended.id LIMIT 1) AS job
+), told AS (
+    INSERT INTO tidewheel.outbox (
+           at, event, lane, job_id, token, schedule_id, failures, losses, due_at, started_at, labels, error)
+    SELECT tidewheel.now(), 'failed', lane, id, token, schedule_id, failures, losses, due_at, started_at, labels,
+           error::json
+      FROM ended
+     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription)) AND tidewheel.is_wanted('failed', lane)
+)
 INSERT INTO tidewheel.attempt (job_id, token, worker, started_at, ended_at, cause, error, usage)
-SELECT ended.id, ended.token, $1, coalesce(ended.started_at, job.started_at), tidewheel.now(), ended.cause,
-       ended.error::json, ended.usage::json
-  FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[], $5::text[], $6::text[], $7::text[])
-       AS ended (id, token, started_at, cause, error, usage)
- CROSS JOIN LATERAL (SELECT job.started_at FROM tidewheel.job WHERE job.id = ended.id LIMIT 1) AS job
+SELECT id, token, $1, started_at, tidewheel.now(), cause, error::json, usage::json FROM ended
 
 -- name: find_ended
 -- What became of runs that are no longer this worker's: the cause that ended them, wherever that stands.

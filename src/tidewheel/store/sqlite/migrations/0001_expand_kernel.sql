@@ -450,6 +450,96 @@ CREATE TABLE artifact_grave (
     dug_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Where messages go. The address and the secret are for the sender alone.
+CREATE TABLE channel (
+    id         BLOB NOT NULL PRIMARY KEY,
+    tenant     TEXT,
+    name       TEXT NOT NULL,
+    type       TEXT NOT NULL CHECK (type IN ('webhook', 'service')),
+    shown      TEXT NOT NULL,
+    address    TEXT NOT NULL,
+    secret     TEXT,
+    disabled   TEXT,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX channel_name ON channel (coalesce(tenant, ''), name);
+
+-- `outcomes` are the events that must be noted for its sake; tenant and kind narrow what is noted, the rest is in the
+-- definition.
+CREATE TABLE subscription (
+    id         BLOB NOT NULL PRIMARY KEY,
+    channel    BLOB NOT NULL REFERENCES channel,
+    tenant     TEXT,
+    kind       TEXT,
+    outcomes   TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX subscription_channel ON subscription (channel);
+
+-- What happened and someone may want to hear of, noted in the transaction in which it happened.
+CREATE TABLE outbox (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    at          INTEGER NOT NULL,
+    event       TEXT NOT NULL,
+    lane        INTEGER,
+    tenant      TEXT,
+    job_id      BLOB,
+    token       INTEGER NOT NULL DEFAULT 0,
+    schedule_id BLOB,
+    failures    INTEGER NOT NULL DEFAULT 0,
+    losses      INTEGER NOT NULL DEFAULT 0,
+    due_at      INTEGER,
+    started_at  INTEGER,
+    labels      TEXT,
+    error       TEXT,
+    detail      TEXT
+) STRICT;
+
+-- Messages, and how far each is; a key is sent once by a channel.
+CREATE TABLE delivery (
+    id         BLOB NOT NULL PRIMARY KEY,
+    channel    BLOB NOT NULL REFERENCES channel,
+    key        TEXT NOT NULL,
+    event      TEXT NOT NULL,
+    tenant     TEXT,
+    state      TEXT NOT NULL CHECK (state IN ('pending', 'sent', 'failed')),
+    tries      INTEGER NOT NULL DEFAULT 0,
+    answer     TEXT NOT NULL DEFAULT '',
+    created_at INTEGER NOT NULL,
+    begun_at   INTEGER NOT NULL,
+    next_at    INTEGER NOT NULL,
+    ended_at   INTEGER CHECK ((ended_at IS NULL) = (state = 'pending')),
+    body       TEXT NOT NULL,
+    text       TEXT NOT NULL,
+    UNIQUE (channel, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+
+-- What is, or was, wrong. `firing` is the key while it is so, and NULL afterwards.
+CREATE TABLE alert (
+    id              BLOB NOT NULL PRIMARY KEY,
+    firing          TEXT UNIQUE,
+    rule            TEXT NOT NULL,
+    subject         TEXT NOT NULL,
+    tenant          TEXT,
+    told            TEXT NOT NULL,
+    since           INTEGER NOT NULL,
+    resolved_at     INTEGER CHECK ((resolved_at IS NULL) = (firing IS NOT NULL)),
+    acknowledged_by TEXT,
+    acknowledged_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Times in which rules are silent; no rules stands for all.
+CREATE TABLE maintenance (
+    id     BLOB NOT NULL PRIMARY KEY,
+    begins INTEGER NOT NULL,
+    ends   INTEGER NOT NULL,
+    rules  TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    author TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,

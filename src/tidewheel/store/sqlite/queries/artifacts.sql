@@ -31,9 +31,9 @@ SELECT id, tenant, digest FROM artifact WHERE used_at <= :until ORDER BY used_at
 -- Whether a job that waits or runs or a schedule names an artifact. Asked once an hour at the most, and only for those
 -- that were not used for long.
 SELECT EXISTS (
-       SELECT 1 FROM job
+       SELECT 1 FROM tenant
+         CROSS JOIN job ON job.tenant = tenant.id
          CROSS JOIN lane ON lane.id = job.lane
-         CROSS JOIN tenant ON tenant.id = job.tenant
         WHERE lane.kind = 'command' AND tenant.name = :tenant AND job.args ->> 'artifact' = :digest)
     OR EXISTS (
        SELECT 1 FROM schedule

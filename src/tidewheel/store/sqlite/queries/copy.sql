@@ -10,6 +10,12 @@ UNION ALL SELECT 'limit_rule', count(*) FROM limit_rule
 UNION ALL SELECT 'limit_key', count(*) FROM limit_key
 UNION ALL SELECT 'api_key', count(*) FROM api_key
 UNION ALL SELECT 'audit', count(*) FROM audit
+UNION ALL SELECT 'channel', count(*) FROM channel
+UNION ALL SELECT 'subscription', count(*) FROM subscription
+UNION ALL SELECT 'delivery', count(*) FROM delivery
+UNION ALL SELECT 'outbox', count(*) FROM outbox
+UNION ALL SELECT 'alert', count(*) FROM alert
+UNION ALL SELECT 'maintenance', count(*) FROM maintenance
 UNION ALL SELECT 'artifact', count(*) FROM artifact
 UNION ALL SELECT 'artifact_grave', count(*) FROM artifact_grave
 UNION ALL SELECT 'statistic', count(*) FROM statistic
@@ -32,7 +38,8 @@ SELECT (SELECT sum(updated_at % 4294967296) FROM job), (SELECT sum(token) FROM j
        (SELECT sum(version) FROM schedule), (SELECT sum(fired) FROM schedule), (SELECT max(updated_at) FROM run_note),
        (SELECT max(id) FROM log), (SELECT max(recorded_at) FROM occurrence), (SELECT hex(max(id)) FROM audit),
        (SELECT sum(used_at % 4294967296) FROM artifact), (SELECT sum(jobs) FROM statistic),
-       (SELECT sum(beat) FROM worker), (SELECT max(revoked_at) FROM api_key)
+       (SELECT sum(beat) FROM worker), (SELECT max(revoked_at) FROM api_key),
+       (SELECT sum(tries) FROM delivery), (SELECT max(ended_at) FROM delivery)
 
 -- name: copy_alive
 SELECT count(*) FROM worker WHERE alive AND lease_until > :now
@@ -69,6 +76,24 @@ SELECT * FROM api_key ORDER BY id LIMIT -1 OFFSET :skip
 
 -- name: copy_audit
 SELECT * FROM audit ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_channel
+SELECT * FROM channel ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_subscription
+SELECT * FROM subscription ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_delivery
+SELECT * FROM delivery ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_alert
+SELECT * FROM alert ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_maintenance
+SELECT * FROM maintenance ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_outbox
+SELECT * FROM outbox ORDER BY id LIMIT -1 OFFSET :skip
 
 -- name: copy_artifact
 SELECT * FROM artifact ORDER BY id LIMIT -1 OFFSET :skip

@@ -33,6 +33,8 @@ SELECT EXISTS (SELECT 1 FROM worker WHERE alive AND lease_until <= :now),
        (SELECT min(expires_at) FROM gate),
        EXISTS (SELECT 1 FROM gate WHERE stop_running),
        EXISTS (SELECT 1 FROM ended_parent),
+       EXISTS (SELECT 1 FROM outbox),
+       (SELECT min(next_at) FROM delivery WHERE state = 'pending'),
        (SELECT json_group_array((SELECT min(next_fire_at) FROM schedule
                                   WHERE shard = n.value AND next_fire_at IS NOT NULL))
           FROM json_each(:shards) AS n),

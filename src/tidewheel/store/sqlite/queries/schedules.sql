@@ -83,6 +83,14 @@ SELECT unhex(value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4, u
 ON CONFLICT (schedule_id, fire_at) DO NOTHING
 RETURNING schedule_id, fire_at
 
+-- name: tell_missed
+INSERT INTO outbox (at, event, schedule_id, due_at, detail)
+SELECT :now, 'missed', schedule_id, fire_at, json_object('reason', reason)
+  FROM (SELECT 1 FROM subscription WHERE EXISTS (SELECT 1 FROM json_each(outcomes) WHERE value = 'missed') LIMIT 1)
+ CROSS JOIN json_each(:added) AS added
+ CROSS JOIN occurrence ON schedule_id = unhex(added.value ->> 0) AND fire_at = added.value ->> 1
+ WHERE outcome = 'missed'
+
 -- name: advance_schedules
 UPDATE schedule
    SET next_fire_at = plan.next_fire_at, fired = plan.fired

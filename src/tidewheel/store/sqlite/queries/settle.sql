@@ -55,6 +55,38 @@ SELECT :now, lane, state, count(*), json_group_array(started_at - run_at) FILTER
  WHERE rowid BETWEEN :first AND :last
  GROUP BY lane, state
 
+-- name: tell_ended
+-- Of those that were just copied, which someone may want to hear of. The first look is at the subscriptions: mostly
+-- there are none.
+INSERT INTO outbox (at, event, lane, job_id, token, schedule_id, failures, losses, due_at, started_at, labels, error)
+SELECT :now, job.state, job.lane, job.id, job.token, job.schedule_id, job.failures - (job.cause IN ('gave_up', 'unstorable')),
+       job.losses - (job.cause = 'quarantined'), job.due_at, job.started_at, job.labels, job.error
+  FROM (SELECT 1 FROM subscription LIMIT 1)
+ CROSS JOIN job_history AS job
+ CROSS JOIN lane ON lane.id = job.lane
+ CROSS JOIN tenant ON tenant.id = job.tenant
+ WHERE job.rowid BETWEEN :first AND :last
+   AND EXISTS (
+       SELECT 1 FROM subscription AS wish
+        WHERE (wish.kind IS NULL OR wish.kind = lane.kind) AND (wish.tenant IS NULL OR wish.tenant = tenant.name)
+          AND EXISTS (SELECT 1 FROM json_each(wish.outcomes) WHERE value = job.state))
+
+-- name: tell_failed
+-- While the runs are still running, as add_attempts.
+INSERT INTO outbox (at, event, lane, job_id, token, schedule_id, failures, losses, due_at, started_at, labels, error)
+SELECT :now, 'failed', job.lane, job.id, job.token, job.schedule_id, job.failures, job.losses, job.due_at,
+       coalesce(ended.value ->> 2, job.started_at), job.labels, ended.value ->> 4
+  FROM (SELECT 1 FROM subscription LIMIT 1)
+ CROSS JOIN json_each(:attempts) AS ended
+ CROSS JOIN job ON job.rowid = ended.value ->> 0
+ CROSS JOIN lane ON lane.id = job.lane
+ CROSS JOIN tenant ON tenant.id = job.tenant
+ WHERE +job.state = 'running' AND job.token = ended.value ->> 1
+   AND EXISTS (
+       SELECT 1 FROM subscription AS wish
+        WHERE (wish.kind IS NULL OR wish.kind = lane.kind) AND (wish.tenant IS NULL OR wish.tenant = tenant.name)
+          AND EXISTS (SELECT 1 FROM json_each(wish.outcomes) WHERE value = 'failed'))
+
 -- name: remove
 DELETE FROM job WHERE rowid IN (SELECT value ->> 0 FROM json_each(:ends))
 

@@ -1,0 +1,302 @@
+"""Who is told of what: events, the channels that carry them, and who asked for which.
+
+An outcome is noted in the transaction that stores it, if anyone may want to hear of it (`Happening`). A duty turns each
+into messages for those whose subscriptions match (`messages_of`), and messages into deliveries, tried again for a day.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_duration, check_key, check_name, clean_text
+from tidewheel.model.message_text import check_template, fill
+
+LATE_AFTER: Final = timedelta(minutes=5)
+MAX_LATE_AFTER: Final = timedelta(days=30)
+GIVE_UP_AFTER: Final = timedelta(days=1)
+KEEP_DELIVERIES: Final = timedelta(days=30)
+PATIENCE: Final = timedelta(minutes=2)
+"""How long a sender may take for a delivery before another may try it."""
+MAX_ANSWER: Final = 500
+SOURCE: Final = "/tidewheel"
+_PAUSES: Final = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800, 3600, 7200))
+
+
+class Event(enum.StrEnum):
+    """What one may be told of."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    DROPPED = "dropped"
+    SKIPPED = "skipped"
+    LATE = "late"
+    MISSED = "missed"
+    RECOVERED = "recovered"
+    FIRING = "alert.firing"
+    RESOLVED = "alert.resolved"
+
+
+MEANINGS: Final[Mapping[Event, str]] = {
+    Event.SUCCEEDED: "a job ended with a result",
+    Event.FAILED: "a run failed or was lost, and the job will be tried again",
+    Event.DEAD: "a job ended without success, for good",
+    Event.CANCELLED: "someone cancelled a job",
+    Event.EXPIRED: "a job was not started before its deadline",
+    Event.DROPPED: "a gate dropped a job",
+    Event.SKIPPED: "a job was left out, because a parent failed or the last run of its schedule was still alive",
+    Event.LATE: "the first run of a job began later than it should, by more than the subscription allows",
+    Event.MISSED: "an occurrence of a schedule passed without a job",
+    Event.RECOVERED: "a job succeeded that had failed before, or whose schedule's previous job was dead",
+    Event.FIRING: "an alert began",
+    Event.RESOLVED: "an alert is over",
+}
+_SEEN_IN: Final[Mapping[Event, tuple[Event, ...]]] = {
+    Event.LATE: (Event.SUCCEEDED, Event.FAILED, Event.DEAD),
+    Event.RECOVERED: (Event.SUCCEEDED,),
+}
+"""Events that are found in others, which therefore must be noted."""
+_OF: Final = {Event.MISSED: "schedule.missed", Event.FIRING: "alert.firing", Event.RESOLVED: "alert.resolved"}
+
+
+class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wants to hear of what; all conditions must hold, and None stands for any."""
+
+    channel: str
+    events: frozenset[Event]
+    tenant: str | None = None
+    kind: str | None = None
+    schedule: str | None = None
+    label: tuple[str, str] | None = None
+    late_after: timedelta = LATE_AFTER
+    text: str = ""
+    """The words of a message for people, with $kind, $event and the like; a sentence of ours if it is empty."""
+
+
+class Subscription(SubscriptionSpec, frozen=True, kw_only=True):
+    """A wish that is stored."""
+
+    id: UUID
+    channel_id: UUID
+    created_at: datetime
+
+    @property
+    def outcomes(self) -> list[str]:
+        """The events that must be noted for its sake."""
+        return outcomes_of(self.events)
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True):
+    """What was noted with an outcome."""
+
+    id: int
+    at: datetime
+    event: Event
+    tenant: str | None = None
+    queue: str | None = None
+    kind: str | None = None
+    job_id: UUID | None = None
+    token: int = 0
+    schedule_id: UUID | None = None
+    schedule: str | None = None
+    labels: Mapping[str, str] = {}
+    failures: int = 0
+    losses: int = 0
+    due_at: datetime | None = None
+    started_at: datetime | None = None
+    error: Mapping[str, Any] | None = None
+    detail: Mapping[str, Any] | None = None
+    after_dead: bool = False
+    """Whether the job before it of the same schedule was dead."""
+
+
+class Message(NamedTuple):
+    """One event for one subscription, ready to be sent."""
+
+    key: str
+    """The same whenever it is sent, so that a receiver knows what it had before."""
+    event: Event
+    subscription: Subscription
+    body: str
+    """A CloudEvent as JSON."""
+    text: str
+    """For people."""
+
+
+class DeliveryState(enum.StrEnum):
+    """How far a delivery is."""
+
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the delivery log."""
+
+    id: UUID
+    key: str
+    channel: str
+    channel_id: UUID
+    event: Event
+    tenant: str | None
+    state: DeliveryState
+    tries: int
+    answer: str
+    """What the last try came to."""
+    created_at: datetime
+    next_at: datetime
+    ended_at: datetime | None
+    body: str
+
+
+class Answer(NamedTuple):
+    """What a try to deliver came to."""
+
+    accepted: bool
+    told: str
+    gone: bool = False
+    """The receiver wants to hear no more: its channel is to be disabled."""
+
+
+def check_subscription(spec: SubscriptionSpec) -> None:
+    """Refuse what cannot be meant."""
+    check_name("channel", spec.channel)
+    if not spec.events:
+        raise Invalid("events", f"must name at least one of {', '.join(Event)}")
+    for field in ("tenant", "kind", "schedule"):
+        if (value := getattr(spec, field)) is not None:
+            check_name(field, value)
+    if spec.label is not None:
+        check_name("label", spec.label[0])
+        if spec.label[1] != "":
+            check_key("label", spec.label[1])
+    check_duration("late_after", spec.late_after, timedelta(0), MAX_LATE_AFTER)
+    check_template("text", spec.text)
+
+
+def type_of(event: Event) -> str:
+    """Return the type of a CloudEvent."""
+    return "tidewheel." + _OF.get(event, f"job.{event}")
+
+
+def parse_events(names: Iterable[str]) -> frozenset[Event]:
+    """Return the events of these names."""
+    found = []
+    for name in names:
+        if name not in list(Event):
+            raise Invalid("events", f"must be among {', '.join(Event)}, not {name[:40]!r}")
+        found.append(Event(name))
+    return frozenset(found)
+
+
+def outcomes_of(events: Iterable[Event]) -> list[str]:
+    """Return what must be noted so that these events are found."""
+    return sorted({outcome.value for event in events for outcome in _SEEN_IN.get(event, (event,))})
+
+
+def messages_of(happening: Happening, subscriptions: Iterable[Subscription]) -> Iterator[Message]:
+    """Return a message for each subscription and event that match what happened."""
+    for subscription in subscriptions:
+        if _is_about(subscription, happening):
+            for event in sorted(subscription.events & _events_of(happening, subscription.late_after)):
+                body = msgspec.json.encode(envelope(happening, event)).decode()
+                yield Message(
+                    key_of(happening, event),
+                    event,
+                    subscription,
+                    body,
+                    fill(subscription.text, _words(happening, event)),
+                )
+
+
+def key_of(happening: Happening, event: Event) -> str:
+    """Return the id of an event: made of what it is about, so that a repetition has the same."""
+    if happening.job_id is not None:
+        return f"{happening.job_id}.{happening.token}.{event}"
+    if happening.schedule_id is not None and happening.due_at is not None:
+        return f"{happening.schedule_id}.{happening.due_at.isoformat()}.{event}"
+    return f"{happening.id}.{event}"
+
+
+def envelope(happening: Happening, event: Event) -> dict[str, Any]:
+    """Return what happened as a CloudEvent."""
+    data = {
+        "event": event,
+        "tenant": happening.tenant,
+        "job_id": happening.job_id,
+        "kind": happening.kind,
+        "queue": happening.queue,
+        "schedule": happening.schedule,
+        "labels": dict(happening.labels) or None,
+        "attempt": happening.failures + happening.losses + 1 if happening.job_id else None,
+        "due_at": happening.due_at,
+        "started_at": happening.started_at,
+        "error": happening.error,
+        "detail": happening.detail,
+    }
+    return {
+        "specversion": "1.0",
+        "id": key_of(happening, event),
+        "source": SOURCE,
+        "type": type_of(event),
+        "subject": str(happening.job_id or happening.schedule or "alert"),
+        "time": happening.at,
+        "datacontenttype": "application/json",
+        "data": {name: value for name, value in data.items() if value is not None},
+    }
+
+
+def next_try(tries: int, begun_at: datetime, now: datetime) -> datetime | None:
+    """Return when to try again after so many tries, or None if it was a day."""
+    at = now + _PAUSES[min(tries, len(_PAUSES)) - 1]
+    return at if at < begun_at + GIVE_UP_AFTER else None
+
+
+def answer_text(told: str) -> str:
+    """Return what a receiver said as it may be stored."""
+    return clean_text(told, MAX_ANSWER)
+
+
+def _is_about(subscription: Subscription, happening: Happening) -> bool:
+    wanted = (subscription.tenant, subscription.kind, subscription.schedule)
+    found = (happening.tenant, happening.kind, happening.schedule)
+    if any(want not in (None, found) for want, found in zip(wanted, found, strict=True)):
+        return False
+    label = subscription.label
+    return label is None or happening.labels.get(label[0]) == label[1]
+
+
+def _events_of(happening: Happening, late_after: timedelta) -> set[Event]:
+    events = {happening.event}
+    first = happening.failures + happening.losses == 0
+    ran = first and happening.event in _SEEN_IN[Event.LATE]
+    if ran and happening.started_at and happening.due_at and happening.started_at - happening.due_at > late_after:
+        events.add(Event.LATE)
+    if happening.event is Event.SUCCEEDED and (not first or happening.after_dead):
+        events.add(Event.RECOVERED)
+    return events
+
+
+def _words(happening: Happening, event: Event) -> dict[str, str]:
+    error = happening.error or {}
+    detail = happening.detail or {}
+    return {
+        "event": event.value,
+        "meaning": MEANINGS[event],
+        "tenant": happening.tenant or "",
+        "kind": happening.kind or "",
+        "queue": happening.queue or "",
+        "schedule": happening.schedule or "",
+        "job_id": str(happening.job_id or ""),
+        "at": happening.at.isoformat(timespec="seconds"),
+        "error": str(error.get("message") or error.get("reason") or ""),
+        "detail": str(detail.get("told") or detail.get("reason") or ""),
+    }

@@ -1,0 +1,64 @@
+"""Which addresses may be connected to: public ones, and those private ones that an operator allowed.
+
+A name is resolved once and what it stands for is judged; the connection then goes to that very address. So neither an
+odd spelling of a number nor a name that changes its meaning between two looks leads anywhere else.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+_TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
+_LOW_BITS: Final = 2**32 - 1
+
+
+class Refused(Exception):
+    """An address must not, or cannot, be connected to; the words may be shown."""
+
+
+class AddressGuard:
+    """Turns names into addresses that may be connected to."""
+
+    def __init__(self, allowed: Iterable[str] = (), resolve: Resolve | None = None) -> None:
+        self._allowed = tuple(ipaddress.ip_network(text) for text in allowed)
+        self._resolve = resolve or _ask_system
+
+    async def address_of(self, host: str, port: int) -> str:
+        """Return the address to connect to. Raises Refused, also if only some of several are private."""
+        try:
+            found = await self._resolve(host, port)
+        except (OSError, UnicodeError):
+            raise Refused("the host is not known") from None
+        addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
+        if not addresses:
+            raise Refused("the host is not known")
+        if not all(self._may_be_used(address) for address in addresses):
+            raise Refused("the host has a private address, which is not allowed")
+        return str(addresses[0])
+
+    def _may_be_used(self, address: IpAddress) -> bool:
+        if any(address.version == network.version and address in network for network in self._allowed):
+            return True
+        meant = embedded(address)
+        if meant is not None:
+            return self._may_be_used(meant)
+        return address.is_global and not address.is_multicast
+
+
+def embedded(address: IpAddress) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that one of IPv6 stands for, if it is of such a kind."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address in _TRANSLATED:
+        return ipaddress.IPv4Address(int(address) & _LOW_BITS)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
+
+
+async def _ask_system(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]

@@ -1,0 +1,279 @@
+"""Notifications: channels, subscriptions and the delivery log."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from tidewheel.errors import Invalid
+from tidewheel.model.access import Action
+from tidewheel.model.channel import MAX_ADDRESS, Channel, ChannelSpec, ChannelType
+from tidewheel.model.checks import duration_text
+from tidewheel.model.message_text import MAX_TEMPLATE
+from tidewheel.model.notification import (
+    LATE_AFTER,
+    Delivery,
+    DeliveryState,
+    Event,
+    Subscription,
+    SubscriptionSpec,
+)
+from tidewheel.server.cursors import seal_id, unseal_id
+from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.job_request import Duration, Instant, Name, duration_of
+from tidewheel.server.names import id_in
+from tidewheel.server.recording import record
+from tidewheel.server.service import Service
+
+CREATED: Final = 201
+NO_CONTENT: Final = 204
+MOST_PER_PAGE: Final = 200
+_SCOPE: Final = "deliveries"
+
+
+class ChannelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where messages shall go."""
+
+    name: Name
+    address: Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
+    """Of a webhook (https://…), or of a service as apprise writes them (mailtos://…, slack://…), for operators."""
+    secret: Annotated[str, Meta(max_length=200)] | None = None
+    """By which a webhook signs (`whsec_…`); made and answered once if it is missing."""
+
+
+class ChannelDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A channel; its address and secret are not shown."""
+
+    id: UUID
+    name: str
+    tenant: str | None
+    type: ChannelType
+    address: str
+    """The part that is no secret."""
+    created_at: Instant
+    disabled: str | None
+    """Why nothing is sent any more."""
+
+
+class NewChannelDocument(ChannelDocument, frozen=True, kw_only=True):
+    """A channel that was just made."""
+
+    secret: str | None
+    """Shown this once; receivers check signatures with it."""
+
+
+class ChannelList(msgspec.Struct, frozen=True, kw_only=True):
+    """The channels, by name."""
+
+    channels: list[ChannelDocument]
+
+
+class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a channel shall hear of; all conditions must hold."""
+
+    channel: Name
+    events: Annotated[list[Event], Meta(min_length=1, max_length=len(Event))]
+    kind: Name | None = None
+    schedule: Name | None = None
+    label: Annotated[str, Meta(max_length=401)] | None = None
+    """As `name=value`."""
+    late_after: Duration | None = None
+    """How late the first run of a job may begin before that is an event; 5 minutes if it is missing."""
+    text: Annotated[str, Meta(max_length=MAX_TEMPLATE)] = ""
+    """The words for people, with $kind, $event, $error and the like."""
+
+
+class SubscriptionDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What a channel hears of."""
+
+    id: UUID
+    channel: str
+    events: list[Event]
+    tenant: str | None
+    kind: str | None
+    schedule: str | None
+    label: str | None
+    late_after: str
+    text: str
+    created_at: Instant
+
+
+class SubscriptionList(msgspec.Struct, frozen=True, kw_only=True):
+    """The subscriptions, oldest first."""
+
+    subscriptions: list[SubscriptionDocument]
+
+
+class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which part of the log to return."""
+
+    state: DeliveryState | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
+    cursor: Annotated[str, Meta(max_length=200)] | None = None
+    """The `next_cursor` of the page before."""
+
+
+class DeliveryDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """A message, and how far it is."""
+
+    id: UUID
+    event_id: str
+    """The same whenever it is sent."""
+    channel: str
+    event: Event
+    state: DeliveryState
+    tries: int
+    answer: str
+    """What the last try came to."""
+    created_at: Instant
+    next_at: Instant | None
+    ended_at: Instant | None
+    body: str
+    """The CloudEvent."""
+
+
+class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Deliveries, newest first."""
+
+    deliveries: list[DeliveryDocument]
+    next_cursor: str | None
+
+
+async def add_channel(service: Service, call: Call[ChannelRequest, NoQuery]) -> Answer:
+    """Add a channel; what is sent by it is signed, and the secret is told this once."""
+    request = call.body
+    if not call.actor.everywhere and not request.address.lower().startswith(("http://", "https://")):
+        raise Invalid("address", "must be that of a webhook; services are set up by operators of all tenants")
+    spec = ChannelSpec(name=request.name, address=request.address, secret=request.secret, tenant=call.scope)
+    made = await service.store.add_channel(spec)
+    channel = made.channel
+    told: dict[str, Any] = {"did": "add", "name": channel.name, "type": channel.type.value, "address": channel.shown}
+    await _record(service, call, channel.id, **told)
+    fields = msgspec.structs.asdict(_channel(channel))
+    return Answer(NewChannelDocument(**fields, secret=made.secret), CREATED)
+
+
+async def channels(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return the channels."""
+    found = await service.store.channels(tenant=call.scope)
+    return Answer(ChannelList(channels=[_channel(channel) for channel in found]))
+
+
+async def remove_channel(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Remove a channel with its subscriptions and its part of the log."""
+    channel_id = id_in(call, "channel")
+    await service.store.remove_channel(channel_id, tenant=call.scope)
+    await _record(service, call, channel_id, did="remove")
+    return Answer(None, NO_CONTENT)
+
+
+async def enable_channel(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Let a channel that was disabled send again."""
+    channel = await service.store.enable_channel(id_in(call, "channel"), tenant=call.scope)
+    await _record(service, call, channel.id, did="enable")
+    return Answer(_channel(channel))
+
+
+async def subscribe(service: Service, call: Call[SubscriptionRequest, NoQuery]) -> Answer:
+    """Let a channel hear of events."""
+    request = call.body
+    spec = SubscriptionSpec(
+        channel=request.channel,
+        events=frozenset(request.events),
+        kind=request.kind,
+        schedule=request.schedule,
+        label=None if request.label is None else parse_label(request.label),
+        late_after=LATE_AFTER if request.late_after is None else duration_of(request.late_after, "late_after"),
+        text=request.text,
+    )
+    subscription = await service.store.subscribe(spec, tenant=call.scope)
+    told: dict[str, Any] = {"did": "subscribe", "channel": spec.channel, "events": sorted(spec.events)}
+    await _record(service, call, subscription.id, **told)
+    return Answer(_subscription(subscription), CREATED)
+
+
+async def subscriptions(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return the subscriptions."""
+    found = await service.store.subscriptions(tenant=call.scope)
+    return Answer(SubscriptionList(subscriptions=[_subscription(wish) for wish in found]))
+
+
+async def unsubscribe(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Remove a subscription."""
+    subscription_id = id_in(call, "subscription")
+    await service.store.unsubscribe(subscription_id, tenant=call.scope)
+    await _record(service, call, subscription_id, did="unsubscribe")
+    return Answer(None, NO_CONTENT)
+
+
+async def deliveries(service: Service, call: Call[None, DeliveryQuery]) -> Answer:
+    """Return a page of the delivery log."""
+    query = call.query
+    after = unseal_id(_SCOPE, query.cursor)
+    found = await service.store.deliveries(tenant=call.scope, state=query.state, limit=query.limit, after=after)
+    last = found[-1].id if len(found) == query.limit else None
+    return Answer(DeliveryPage(deliveries=[_delivery(one) for one in found], next_cursor=seal_id(_SCOPE, last)))
+
+
+async def resend(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Send a message again."""
+    delivery = await service.store.resend(id_in(call, "delivery"), tenant=call.scope)
+    await _record(service, call, delivery.id, did="resend")
+    return Answer(_delivery(delivery))
+
+
+def parse_label(text: str) -> tuple[str, str]:
+    """Return the label that `name=value` stands for."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise Invalid("label", f"must be name=value, not {text[:40]!r}")
+    return name, value
+
+
+async def _record(service: Service, call: Call[Any, Any], subject: UUID, **told: Any) -> None:
+    everywhere = call.scope is None
+    await record(service, call, Action.NOTIFICATIONS_WRITE, subject, everywhere=everywhere, **told)
+
+
+def _channel(channel: Channel) -> ChannelDocument:
+    return ChannelDocument(
+        id=channel.id,
+        name=channel.name,
+        tenant=channel.tenant,
+        type=channel.type,
+        address=channel.shown,
+        created_at=channel.created_at,
+        disabled=channel.disabled,
+    )
+
+
+def _subscription(wish: Subscription) -> SubscriptionDocument:
+    return SubscriptionDocument(
+        id=wish.id,
+        channel=wish.channel,
+        events=sorted(wish.events),
+        tenant=wish.tenant,
+        kind=wish.kind,
+        schedule=wish.schedule,
+        label=None if wish.label is None else "=".join(wish.label),
+        late_after=duration_text(wish.late_after),
+        text=wish.text,
+        created_at=wish.created_at,
+    )
+
+
+def _delivery(delivery: Delivery) -> DeliveryDocument:
+    return DeliveryDocument(
+        id=delivery.id,
+        event_id=delivery.key,
+        channel=delivery.channel,
+        event=delivery.event,
+        state=delivery.state,
+        tries=delivery.tries,
+        answer=delivery.answer,
+        created_at=delivery.created_at,
+        next_at=delivery.next_at if delivery.state is DeliveryState.PENDING else None,
+        ended_at=delivery.ended_at,
+        body=delivery.body,
+    )

@@ -1,0 +1,137 @@
+"""Builds channels, subscriptions, happenings and deliveries from rows; both stores select the same columns."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from tidewheel.errors import Conflict, Invalid
+from tidewheel.model.channel import Channel, ChannelType, Parcel
+from tidewheel.model.notification import (
+    Delivery,
+    DeliveryState,
+    Event,
+    Happening,
+    Subscription,
+    SubscriptionSpec,
+    check_subscription,
+)
+from tidewheel.store.records import Dialect
+
+_labels = msgspec.json.Decoder(dict[str, str]).decode
+_object = msgspec.json.Decoder(dict[str, Any]).decode
+_spec = msgspec.json.Decoder(SubscriptionSpec).decode
+GONE = "its receiver answered that it is gone"
+
+
+def checked(spec: SubscriptionSpec, tenant: str | None) -> SubscriptionSpec:
+    """Return a wish as it is stored: within the tenant who has it."""
+    check_subscription(spec)
+    if tenant is None or spec.tenant == tenant:
+        return spec
+    if spec.tenant is not None:
+        raise Invalid("tenant", "must be one's own")
+    return msgspec.structs.replace(spec, tenant=tenant)
+
+
+def name_taken(name: str) -> Conflict:
+    """Return what to say of a channel whose name is another's."""
+    return Conflict(f"there is a channel named {name!r} already")
+
+
+def definition_text(spec: SubscriptionSpec) -> str:
+    """Return a wish as it is stored."""
+    return msgspec.json.encode(spec).decode()
+
+
+def channel_of(row: Any, dialect: Dialect) -> Channel:
+    """Build a channel from its columns, among which are neither address nor secret."""
+    number, tenant, name, kind, shown, disabled, created_at = row
+    return Channel(
+        id=dialect.uuid(number),
+        tenant=tenant,
+        name=name,
+        type=ChannelType(kind),
+        shown=shown,
+        disabled=disabled,
+        created_at=dialect.instant(created_at),
+    )
+
+
+def subscription_of(row: Any, dialect: Dialect) -> Subscription:
+    """Build a subscription from its columns."""
+    number, channel_id, definition, created_at = row
+    spec = _spec(definition)
+    return Subscription(
+        **{field: getattr(spec, field) for field in spec.__struct_fields__},
+        id=dialect.uuid(number),
+        channel_id=dialect.uuid(channel_id),
+        created_at=dialect.instant(created_at),
+    )
+
+
+def happening_of(row: Any, dialect: Dialect) -> Happening:
+    """Build what happened from its columns."""
+    number, at, event, tenant, queue, kind, job_id, token, schedule_id, schedule, failures, losses, *more = row
+    due_at, started_at, labels, error, detail, after_dead = more
+    return Happening(
+        id=number,
+        at=dialect.instant(at),
+        event=Event(event),
+        tenant=tenant,
+        queue=queue,
+        kind=kind,
+        job_id=None if job_id is None else dialect.uuid(job_id),
+        token=token,
+        schedule_id=None if schedule_id is None else dialect.uuid(schedule_id),
+        schedule=schedule,
+        failures=failures,
+        losses=losses,
+        due_at=None if due_at is None else dialect.instant(due_at),
+        started_at=None if started_at is None else dialect.instant(started_at),
+        labels=_labels(labels) if labels else {},
+        error=_object(error) if error else None,
+        detail=_object(detail) if detail else None,
+        after_dead=bool(after_dead),
+    )
+
+
+def delivery_of(row: Any, dialect: Dialect) -> Delivery:
+    """Build an entry of the delivery log from its columns."""
+    number, key, channel, channel_id, event, tenant, state, tries, answer, created_at, next_at, ended_at, body = row
+    return Delivery(
+        id=dialect.uuid(number),
+        key=key,
+        channel=channel,
+        channel_id=dialect.uuid(channel_id),
+        event=Event(event),
+        tenant=tenant,
+        state=DeliveryState(state),
+        tries=tries,
+        answer=answer,
+        created_at=dialect.instant(created_at),
+        next_at=dialect.instant(next_at),
+        ended_at=None if ended_at is None else dialect.instant(ended_at),
+        body=body,
+    )
+
+
+def parcel_of(row: Any, dialect: Dialect) -> Parcel:
+    """Build a parcel from its columns."""
+    number, tries, begun_at, key, body, text, kind, address, secret = row
+    return Parcel(
+        delivery_id=dialect.uuid(number),
+        tries=tries,
+        begun_at=dialect.instant(begun_at),
+        key=key,
+        body=body,
+        text=text,
+        type=ChannelType(kind),
+        address=address,
+        secret=secret,
+    )
+
+
+def last_id(after: UUID | None) -> UUID:
+    """Return before which id a page of the log begins."""
+    return after or UUID(int=2**128 - 1)

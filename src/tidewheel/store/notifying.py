@@ -1,0 +1,94 @@
+"""What every store promises about channels, subscriptions and deliveries.
+
+The rules of `store.base` hold here, too. What subscriptions may match is noted in the transaction of each outcome, so
+that it is there if and only if the outcome is. From there on all is done by a duty, and twice does no harm: a message
+has a key, by which a channel has it once; and what a sender says counts only while nobody has tried since.
+"""
+
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID
+
+from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel
+from tidewheel.model.notification import (
+    KEEP_DELIVERIES,
+    Answer,
+    Delivery,
+    DeliveryState,
+    Subscription,
+    SubscriptionSpec,
+)
+
+
+class ChannelStore(Protocol):
+    """For whoever wants to be told. A channel of no tenant is the operators', and hears of all."""
+
+    async def add_channel(self, spec: ChannelSpec) -> NewChannel:
+        """Add a channel; the answer is the only one that has its secret. Raises Invalid, and Conflict for a name."""
+        ...
+
+    async def channels(self, *, tenant: str | None = None) -> list[Channel]:
+        """Return the channels by name; with a tenant, its own."""
+        ...
+
+    async def remove_channel(self, channel_id: UUID, *, tenant: str | None = None) -> None:
+        """Remove a channel with its subscriptions and deliveries. Raises NotFound."""
+        ...
+
+    async def enable_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Channel:
+        """Let a channel that was disabled send again, from now on. Raises NotFound."""
+        ...
+
+    async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
+        """Add a subscription to a channel of the same owner. Raises Invalid and NotFound.
+
+        With a tenant it hears of that one alone. It hears of all that ends after this call has returned.
+        """
+        ...
+
+    async def subscriptions(self, *, tenant: str | None = None) -> list[Subscription]:
+        """Return the subscriptions, oldest first; with a tenant, those to its own channels."""
+        ...
+
+    async def unsubscribe(self, subscription_id: UUID, *, tenant: str | None = None) -> None:
+        """Remove a subscription. Raises NotFound."""
+        ...
+
+    async def deliveries(
+        self,
+        *,
+        tenant: str | None = None,
+        state: DeliveryState | None = None,
+        limit: int = 50,
+        after: UUID | None = None,
+    ) -> list[Delivery]:
+        """Return the delivery log, newest first, beginning after the id `after`; with a tenant, of its own channels."""
+        ...
+
+    async def resend(self, delivery_id: UUID, *, tenant: str | None = None) -> Delivery:
+        """Send a message again, whether it was sent or not; it is tried for another day. Raises NotFound."""
+        ...
+
+
+class OutboxStore(Protocol):
+    """For the duty that tells."""
+
+    async def spread_happenings(self, *, limit: int = 500) -> int:
+        """Turn what was noted into deliveries for those whose subscriptions match; return how much there was."""
+        ...
+
+    async def take_deliveries(self, *, limit: int = 20) -> list[Parcel]:
+        """Take messages that are due, those due longest first; nobody else gets them for two minutes."""
+        ...
+
+    async def close_delivery(self, parcel: Parcel, answer: Answer) -> bool:
+        """Store what a try came to; False if someone has tried since, and then nothing happens.
+
+        What was not accepted is tried again, ever more rarely, for a day. If the receiver is gone, its channel is
+        disabled and nothing is tried any more.
+        """
+        ...
+
+    async def retire_deliveries(self, *, keep: timedelta = KEEP_DELIVERIES, limit: int = 1000) -> int:
+        """Forget deliveries that ended so long ago; return how many."""
+        ...

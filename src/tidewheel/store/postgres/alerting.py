@@ -1,0 +1,105 @@
+"""Alerts and maintenance windows."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from tidewheel.errors import NotFound
+from tidewheel.model.alert import (
+    KEEP_RESOLVED,
+    LOOK_BACK,
+    Alert,
+    AlertFacts,
+    AlertState,
+    Finding,
+    KindFact,
+    QueueFact,
+    ScheduleFact,
+    SnapshotFact,
+    Window,
+    WindowSpec,
+    check_window_spec,
+    muted_by,
+    turn,
+)
+from tidewheel.model.notification import Event
+from tidewheel.store.access import check_keys_page
+from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
+from tidewheel.store.postgres.connection import SQL, Connection, one
+from tidewheel.store.postgres.parts import DIALECT, Part
+from tidewheel.store.postgres.scheduling import store_now
+
+
+class Alerting(Part):
+    """See `store.alerting`."""
+
+    async def alert_facts(self) -> AlertFacts:
+        return await self._db.read(_facts)
+
+    async def keep_alerts(self, findings: Sequence[Finding]) -> int:
+        return await self._db.transaction(lambda connection: self._keep(connection, findings))
+
+    async def alerts(
+        self, *, tenant: str | None = None, state: AlertState | None = None, limit: int = 100
+    ) -> list[Alert]:
+        values = (tenant, state, check_keys_page(limit))
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["alerts"], *values))
+        return [alert_of(row, DIALECT) for row in rows]
+
+    async def acknowledge(self, alert_id: UUID, by: str, *, tenant: str | None = None) -> Alert:
+        values = (alert_id, by, tenant)
+        row = await self._db.write(lambda connection: connection.fetchrow(SQL["acknowledge"], *values))
+        if row is None:
+            raise NotFound("alert", alert_id)
+        return alert_of(row, DIALECT)
+
+    async def add_window(self, spec: WindowSpec) -> Window:
+        check_window_spec(spec)
+        values = (self._make_id(), spec.start, spec.end, sorted(spec.rules), spec.reason, spec.author)
+        return _window(await self._db.write(lambda connection: one(connection, SQL["add_window"], *values)))
+
+    async def windows(self) -> list[Window]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["windows"]))
+        return [_window(row) for row in rows]
+
+    async def remove_window(self, window_id: UUID) -> None:
+        if await self._db.write(lambda connection: connection.fetchval(SQL["remove_window"], window_id)) is None:
+            raise NotFound("maintenance window", window_id)
+
+    async def retire_alerts(self, *, keep: timedelta = KEEP_RESOLVED, limit: int = 1000) -> int:
+        await self._db.write(lambda connection: connection.execute(SQL["retire_windows"], keep))
+        gone: int = await self._db.write(lambda connection: connection.fetchval(SQL["retire_alerts"], keep, limit))
+        return gone
+
+    async def _keep(self, connection: Connection, findings: Sequence[Finding]) -> int:
+        windows = [_window(row) for row in await connection.fetch(SQL["windows"])]
+        standing = [row["firing"] for row in await connection.fetch(SQL["firing"])]
+        turns = turn(standing, findings, muted_by(windows, await store_now(connection)))
+        for finding in turns.firing:
+            values = (self._make_id(), finding.key, finding.rule, finding.subject, finding.tenant, finding.told)
+            if await connection.fetchval(SQL["fire"], *values) is not None:
+                await _tell(connection, Event.FIRING, finding.tenant, finding_detail(finding))
+        for key in turns.resolved:
+            row = await connection.fetchrow(SQL["resolve"], key)
+            if row is not None:
+                detail = detail_text(row["rule"], row["subject"], row["told"])
+                await _tell(connection, Event.RESOLVED, row["tenant"], detail)
+        return len(turns.firing) + len(turns.resolved)
+
+
+async def _facts(connection: Connection) -> AlertFacts:
+    return AlertFacts(
+        queues=[QueueFact(*row) for row in await connection.fetch(SQL["queue_facts"])],
+        kinds=[KindFact(*row) for row in await connection.fetch(SQL["kind_facts"], LOOK_BACK)],
+        schedules=[ScheduleFact(*row) for row in await connection.fetch(SQL["schedule_facts"])],
+        snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],
+    )
+
+
+def _window(row: Any) -> Window:
+    return window_of(row, row["rules"], DIALECT)
+
+
+async def _tell(connection: Connection, event: Event, tenant: str | None, detail: str) -> None:
+    await connection.execute(SQL["tell_alert"], event, tenant, detail)

@@ -1,0 +1,151 @@
+"""Channels, subscriptions and deliveries."""
+
+import secrets
+from datetime import timedelta
+from uuid import UUID
+
+from tidewheel.errors import NotFound
+from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel, prepare_channel
+from tidewheel.model.notification import (
+    KEEP_DELIVERIES,
+    PATIENCE,
+    Answer,
+    Delivery,
+    DeliveryState,
+    Subscription,
+    SubscriptionSpec,
+    answer_text,
+    messages_of,
+    next_try,
+    outcomes_of,
+)
+from tidewheel.store.access import check_keys_page
+from tidewheel.store.notify_rows import (
+    GONE,
+    channel_of,
+    checked,
+    definition_text,
+    delivery_of,
+    happening_of,
+    last_id,
+    name_taken,
+    parcel_of,
+    subscription_of,
+)
+from tidewheel.store.postgres.connection import SQL, Connection, one
+from tidewheel.store.postgres.parts import DIALECT, Part
+from tidewheel.store.postgres.scheduling import store_now
+
+
+class Notifying(Part):
+    """See `store.notifying`."""
+
+    async def add_channel(self, spec: ChannelSpec) -> NewChannel:
+        whole, kind, shown = prepare_channel(spec, secrets.token_bytes)
+        values = (self._make_id(), whole.tenant, whole.name, kind, shown, whole.address, whole.secret)
+        row = await self._db.write(lambda connection: connection.fetchrow(SQL["add_channel"], *values))
+        if row is None:
+            raise name_taken(spec.name)
+        return NewChannel(channel=channel_of(row, DIALECT), secret=whole.secret)
+
+    async def channels(self, *, tenant: str | None = None) -> list[Channel]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["channels"], tenant))
+        return [channel_of(row, DIALECT) for row in rows]
+
+    async def remove_channel(self, channel_id: UUID, *, tenant: str | None = None) -> None:
+        async def remove(connection: Connection) -> None:
+            if await connection.fetchval(SQL["lock_channel"], channel_id, tenant) is None:
+                raise NotFound("channel", channel_id)
+            for step in ("forget_deliveries", "forget_subscriptions", "remove_channel"):
+                await connection.execute(SQL[step], channel_id)
+
+        await self._db.transaction(remove)
+
+    async def enable_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Channel:
+        values = (channel_id, tenant)
+        row = await self._db.write(lambda connection: connection.fetchrow(SQL["enable_channel"], *values))
+        if row is None:
+            raise NotFound("channel", channel_id)
+        return channel_of(row, DIALECT)
+
+    async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
+        own = checked(spec, tenant)
+        values = (own.tenant, own.kind, outcomes_of(own.events), definition_text(own))
+
+        async def add(connection: Connection) -> Subscription:
+            channel = await connection.fetchval(SQL["channel_named"], tenant, own.channel)
+            if channel is None:
+                raise NotFound("channel", own.channel)
+            return subscription_of(await one(connection, SQL["subscribe"], self._make_id(), channel, *values), DIALECT)
+
+        return await self._db.transaction(add)
+
+    async def subscriptions(self, *, tenant: str | None = None) -> list[Subscription]:
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["subscriptions"], tenant, True))  # noqa: FBT003 - a value of a statement
+        return [subscription_of(row, DIALECT) for row in rows]
+
+    async def unsubscribe(self, subscription_id: UUID, *, tenant: str | None = None) -> None:
+        values = (subscription_id, tenant)
+        if await self._db.write(lambda connection: connection.fetchval(SQL["unsubscribe"], *values)) is None:
+            raise NotFound("subscription", subscription_id)
+
+    async def deliveries(
+        self,
+        *,
+        tenant: str | None = None,
+        state: DeliveryState | None = None,
+        limit: int = 50,
+        after: UUID | None = None,
+    ) -> list[Delivery]:
+        values = (last_id(after), tenant, state, check_keys_page(limit))
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["deliveries"], *values))
+        return [delivery_of(row, DIALECT) for row in rows]
+
+    async def resend(self, delivery_id: UUID, *, tenant: str | None = None) -> Delivery:
+        row = await self._db.write(lambda connection: connection.fetchrow(SQL["resend"], delivery_id, tenant))
+        if row is None:
+            raise NotFound("delivery", delivery_id)
+        return delivery_of(row, DIALECT)
+
+    async def spread_happenings(self, *, limit: int = 500) -> int:
+        return await self._db.transaction(lambda connection: self._spread(connection, limit))
+
+    async def take_deliveries(self, *, limit: int = 20) -> list[Parcel]:
+        rows = await self._db.write(lambda connection: connection.fetch(SQL["take_deliveries"], limit, PATIENCE))
+        return [parcel_of(row, DIALECT) for row in rows]
+
+    async def close_delivery(self, parcel: Parcel, answer: Answer) -> bool:
+        return await self._db.transaction(lambda connection: _close(connection, parcel, answer))
+
+    async def retire_deliveries(self, *, keep: timedelta = KEEP_DELIVERIES, limit: int = 1000) -> int:
+        values = (keep, limit)
+        gone: int = await self._db.write(lambda connection: connection.fetchval(SQL["retire_deliveries"], *values))
+        return gone
+
+    async def _spread(self, connection: Connection, limit: int) -> int:
+        happenings = [happening_of(row, DIALECT) for row in await connection.fetch(SQL["happenings"], limit)]
+        if not happenings:
+            return 0
+        rows = await connection.fetch(SQL["subscriptions"], None, False)  # noqa: FBT003 - a value of a statement
+        wishes = [subscription_of(row, DIALECT) for row in rows]
+        lines = [
+            (self._make_id(), m.subscription.channel_id, m.key, m.event, happening.tenant, m.body, m.text)
+            for happening in happenings
+            for m in messages_of(happening, wishes)
+        ]
+        if lines:
+            await connection.execute(SQL["add_deliveries"], *(list(column) for column in zip(*lines, strict=True)))
+        await connection.execute(SQL["forget_happenings"], [happening.id for happening in happenings])
+        return len(happenings)
+
+
+async def _close(connection: Connection, parcel: Parcel, answer: Answer) -> bool:
+    now = await store_now(connection)
+    again = None if answer.accepted or answer.gone else next_try(parcel.tries, parcel.begun_at, now)
+    state = DeliveryState.SENT if answer.accepted else DeliveryState.FAILED if again is None else DeliveryState.PENDING
+    values = (parcel.delivery_id, parcel.tries, state, again, answer_text(answer.told))
+    closed = await connection.fetchval(SQL["close_delivery"], *values) is not None
+    if closed and answer.gone:
+        await connection.execute(SQL["disable_channel"], parcel.delivery_id, GONE)
+        await connection.execute(SQL["fail_pending"], parcel.delivery_id, GONE)
+    return closed

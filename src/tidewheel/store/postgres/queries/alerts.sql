@@ -1,0 +1,109 @@
+-- name: queue_facts
+-- By the first jobs of the lanes that are open, which the index of due jobs has.
+SELECT lane.queue, tidewheel.now() - min(head.run_at),
+       (SELECT count(*) FROM tidewheel.worker
+         WHERE alive AND lease_until > tidewheel.now() AND lane.queue = ANY (worker.queues))
+  FROM tidewheel.lane
+ CROSS JOIN generate_series(0, 2) AS level
+ CROSS JOIN LATERAL (
+       SELECT job.run_at FROM tidewheel.job
+        WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level
+        ORDER BY job.run_at
+        LIMIT 1) AS head
+ WHERE lane.gate = 'open' AND head.run_at <= tidewheel.now()
+ GROUP BY lane.queue
+ ORDER BY lane.queue COLLATE "C"
+
+-- name: kind_facts
+SELECT tenant.name, lane.kind, sum(jobs)::bigint, sum(jobs) FILTER (WHERE state = 'dead')::bigint
+  FROM tidewheel.statistic
+  JOIN tidewheel.lane ON lane.id = statistic.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ WHERE NOT hour AND at >= tidewheel.now() - $1::interval AND state IN ('succeeded', 'dead')
+ GROUP BY tenant.name, lane.kind
+HAVING sum(jobs) FILTER (WHERE state = 'dead') > 0
+ ORDER BY tenant.name COLLATE "C", lane.kind COLLATE "C"
+
+-- name: schedule_facts
+SELECT tenant.name, schedule.name, tidewheel.now() - waiting.due_at, CASE WHEN last.outcome = 'missed' THEN last.fire_at END
+  FROM tidewheel.schedule
+  JOIN tidewheel.tenant ON tenant.id = schedule.tenant
+  LEFT JOIN LATERAL (
+       SELECT job.due_at FROM tidewheel.job
+        WHERE job.schedule_id = schedule.id AND job.due_at <= tidewheel.now() AND job.state || '' <> 'running'
+          AND job.failures = 0 AND job.losses = 0
+        ORDER BY job.due_at
+        LIMIT 1) AS waiting ON true
+  LEFT JOIN LATERAL (
+       SELECT outcome, fire_at FROM tidewheel.occurrence
+        WHERE occurrence.schedule_id = schedule.id AND fire_at <= tidewheel.now()
+        ORDER BY fire_at DESC
+        LIMIT 1) AS last ON true
+ WHERE NOT schedule.paused AND (waiting.due_at IS NOT NULL OR last.outcome = 'missed')
+ ORDER BY tenant.name COLLATE "C", schedule.name COLLATE "C"
+
+-- name: snapshot_facts
+-- By the machine's own time, in which connections live.
+SELECT pid, statement_timestamp() - xact_start
+  FROM pg_stat_activity
+ WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
+   AND xact_start < statement_timestamp() - interval '1 minute'
+ ORDER BY xact_start
+
+-- name: firing
+-- Locked, so that of two who note the same the second sees what the first did.
+SELECT firing FROM tidewheel.alert WHERE firing IS NOT NULL ORDER BY firing FOR UPDATE
+
+-- name: fire
+INSERT INTO tidewheel.alert (id, firing, rule, subject, tenant, told, since)
+VALUES ($1, $2, $3, $4, $5, $6, tidewheel.now())
+    ON CONFLICT (firing) DO NOTHING
+RETURNING id
+
+-- name: resolve
+UPDATE tidewheel.alert SET firing = NULL, resolved_at = tidewheel.now() WHERE firing = $1
+RETURNING rule, subject, told, tenant
+
+-- name: tell_alert
+INSERT INTO tidewheel.outbox (at, event, tenant, detail)
+SELECT tidewheel.now(), $1::text, $2::text, $3::json
+ WHERE EXISTS (SELECT FROM tidewheel.subscription WHERE $1::text = ANY (outcomes))
+
+-- name: alerts
+SELECT id, rule, subject, tenant, told, CASE WHEN firing IS NULL THEN 'resolved' ELSE 'firing' END, since, resolved_at,
+       acknowledged_by, acknowledged_at
+  FROM tidewheel.alert
+ WHERE ($1::text IS NULL OR tenant = $1)
+   AND ($2::text IS NULL OR $2 = CASE WHEN firing IS NULL THEN 'resolved' ELSE 'firing' END)
+ ORDER BY id DESC
+ LIMIT $3
+
+-- name: acknowledge
+UPDATE tidewheel.alert
+   SET acknowledged_by = coalesce(acknowledged_by, $2), acknowledged_at = coalesce(acknowledged_at, tidewheel.now())
+ WHERE id = $1 AND ($3::text IS NULL OR tenant = $3)
+RETURNING id, rule, subject, tenant, told, CASE WHEN firing IS NULL THEN 'resolved' ELSE 'firing' END, since, resolved_at,
+       acknowledged_by, acknowledged_at
+
+-- name: add_window
+INSERT INTO tidewheel.maintenance (id, begins, ends, rules, reason, author)
+VALUES ($1, $2, $3, $4, $5, $6)
+RETURNING id, begins, ends, rules, reason, author
+
+-- name: windows
+SELECT id, begins, ends, rules, reason, author FROM tidewheel.maintenance WHERE ends > tidewheel.now() ORDER BY begins, id
+
+-- name: remove_window
+DELETE FROM tidewheel.maintenance WHERE id = $1 RETURNING id
+
+-- name: retire_alerts
+WITH gone AS (
+    DELETE FROM tidewheel.alert
+     WHERE id = ANY (ARRAY(SELECT id FROM tidewheel.alert WHERE resolved_at < tidewheel.now() - $1::interval LIMIT $2))
+       AND resolved_at < tidewheel.now() - $1::interval
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
+-- name: retire_windows
+DELETE FROM tidewheel.maintenance WHERE ends < tidewheel.now() - $1::interval

@@ -1,0 +1,142 @@
+-- name: add_channel
+INSERT INTO tidewheel.channel (id, tenant, name, type, shown, address, secret, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, tidewheel.now())
+    ON CONFLICT DO NOTHING
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
+-- name: channels
+SELECT id, tenant, name, type, shown, disabled, created_at
+  FROM tidewheel.channel
+ WHERE $1::text IS NULL OR tenant = $1
+ ORDER BY name COLLATE "C", id
+
+-- name: channel_named
+-- Kept until the subscription to it is stored.
+SELECT id FROM tidewheel.channel WHERE coalesce(tenant, '') = coalesce($1::text, '') AND name = $2 FOR KEY SHARE
+
+-- name: lock_channel
+SELECT id FROM tidewheel.channel WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) FOR UPDATE
+
+-- name: forget_deliveries
+DELETE FROM tidewheel.delivery WHERE channel = $1
+
+-- name: forget_subscriptions
+DELETE FROM tidewheel.subscription WHERE channel = $1
+
+-- name: remove_channel
+DELETE FROM tidewheel.channel WHERE id = $1
+
+-- name: enable_channel
+UPDATE tidewheel.channel SET disabled = NULL
+ WHERE id = $1 AND ($2::text IS NULL OR tenant = $2)
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
+-- name: disable_channel
+UPDATE tidewheel.channel SET disabled = $2
+ WHERE id = (SELECT channel FROM tidewheel.delivery WHERE delivery.id = $1) AND disabled IS NULL
+
+-- name: fail_pending
+-- All that still waits for the channel of a delivery.
+UPDATE tidewheel.delivery SET state = 'failed', ended_at = tidewheel.now(), answer = $2
+ WHERE channel = (SELECT channel FROM tidewheel.delivery WHERE delivery.id = $1) AND state = 'pending'
+
+-- name: subscribe
+INSERT INTO tidewheel.subscription (id, channel, tenant, kind, outcomes, definition, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, tidewheel.now())
+RETURNING id, channel, definition, created_at
+
+-- name: subscriptions
+SELECT subscription.id, subscription.channel, subscription.definition, subscription.created_at
+  FROM tidewheel.subscription
+  JOIN tidewheel.channel ON channel.id = subscription.channel
+ WHERE ($1::text IS NULL OR channel.tenant = $1) AND ($2::boolean OR channel.disabled IS NULL)
+ ORDER BY subscription.id
+
+-- name: unsubscribe
+DELETE FROM tidewheel.subscription
+ USING tidewheel.channel
+ WHERE subscription.id = $1 AND channel.id = subscription.channel AND ($2::text IS NULL OR channel.tenant = $2)
+RETURNING subscription.id
+
+-- name: happenings
+-- Locked, so that of two who spread at once the second takes others.
+SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
+       outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
+       outbox.started_at, outbox.labels, outbox.error, outbox.detail,
+       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN (
+            SELECT history.state = 'dead'
+              FROM tidewheel.occurrence
+              JOIN tidewheel.job_history AS history ON history.id = occurrence.job_id
+             WHERE occurrence.schedule_id = outbox.schedule_id AND occurrence.fire_at < outbox.due_at
+             ORDER BY occurrence.fire_at DESC
+             LIMIT 1) END
+  FROM tidewheel.outbox
+  LEFT JOIN tidewheel.lane ON lane.id = outbox.lane
+  LEFT JOIN tidewheel.tenant ON tenant.id = lane.tenant
+  LEFT JOIN tidewheel.schedule ON schedule.id = outbox.schedule_id
+  LEFT JOIN tidewheel.tenant AS owner ON owner.id = schedule.tenant
+ ORDER BY outbox.id
+ LIMIT $1
+   FOR UPDATE OF outbox SKIP LOCKED
+
+-- name: forget_happenings
+DELETE FROM tidewheel.outbox WHERE id = ANY ($1::bigint[])
+
+-- name: add_deliveries
+-- To channels that are there; in the order of the keys, as all who add several do.
+INSERT INTO tidewheel.delivery (id, channel, key, event, tenant, state, created_at, begun_at, next_at, body, text)
+SELECT line.id, line.channel, line.key, line.event, line.tenant, 'pending', tidewheel.now(), tidewheel.now(),
+       tidewheel.now(), line.body, line.text
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+       AS line (id, channel, key, event, tenant, body, text)
+ WHERE EXISTS (SELECT FROM tidewheel.channel WHERE channel.id = line.channel FOR KEY SHARE)
+ ORDER BY line.channel, line.key
+    ON CONFLICT (channel, key) DO NOTHING
+
+-- name: take_deliveries
+WITH due AS MATERIALIZED (
+    SELECT id
+      FROM tidewheel.delivery
+     WHERE state = 'pending' AND next_at <= tidewheel.now()
+     ORDER BY next_at
+     LIMIT $1
+       FOR UPDATE SKIP LOCKED
+)
+UPDATE tidewheel.delivery SET tries = tries + 1, next_at = tidewheel.now() + $2::interval
+  FROM due, tidewheel.channel
+ WHERE delivery.id = due.id AND channel.id = delivery.channel
+RETURNING delivery.id, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
+
+-- name: close_delivery
+UPDATE tidewheel.delivery
+   SET state = $3, next_at = coalesce($4::timestamptz, next_at), answer = $5,
+       ended_at = CASE WHEN $3::text <> 'pending' THEN tidewheel.now() END
+ WHERE id = $1 AND state = 'pending' AND tries = $2
+RETURNING id
+
+-- name: deliveries
+SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state, tries, answer, delivery.created_at,
+       next_at, ended_at, body
+  FROM tidewheel.delivery
+  JOIN tidewheel.channel ON channel.id = delivery.channel
+ WHERE delivery.id < $1 AND ($2::text IS NULL OR channel.tenant = $2) AND ($3::text IS NULL OR state = $3)
+ ORDER BY delivery.id DESC
+ LIMIT $4
+
+-- name: resend
+UPDATE tidewheel.delivery
+   SET state = 'pending', tries = tries + 1, begun_at = tidewheel.now(), next_at = tidewheel.now(), ended_at = NULL
+  FROM tidewheel.channel
+ WHERE delivery.id = $1 AND channel.id = delivery.channel AND ($2::text IS NULL OR channel.tenant = $2)
+RETURNING delivery.id, key, channel.name, channel.id, event, delivery.tenant, state, tries, answer,
+       delivery.created_at, next_at, ended_at, body
+
+-- name: retire_deliveries
+WITH gone AS (
+    DELETE FROM tidewheel.delivery
+     WHERE ctid = ANY (ARRAY(
+           SELECT ctid FROM tidewheel.delivery WHERE ended_at < tidewheel.now() - $1::interval LIMIT $2))
+       AND ended_at < tidewheel.now() - $1::interval
+    RETURNING 1
+)
+SELECT count(*) FROM gone

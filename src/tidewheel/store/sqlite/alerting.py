@@ -1,0 +1,141 @@
+"""Alerts and maintenance windows."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+from uuid import UUID
+
+import apsw
+
+from tidewheel.clock import Clock
+from tidewheel.errors import NotFound
+from tidewheel.model.alert import (
+    KEEP_RESOLVED,
+    LOOK_BACK,
+    Alert,
+    AlertFacts,
+    AlertState,
+    Finding,
+    KindFact,
+    QueueFact,
+    ScheduleFact,
+    Window,
+    WindowSpec,
+    check_window_spec,
+    muted_by,
+    turn,
+)
+from tidewheel.model.notification import Event
+from tidewheel.store.access import check_keys_page
+from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
+from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import DIALECT, decode_keys, instant, json_text, micros, some, span
+
+T = TypeVar("T")
+
+
+class Alerting:
+    """See `store.alerting`."""
+
+    _clock: Clock
+
+    def _write(self, work: Callable[[Session], T]) -> "asyncio.Future[T]":
+        raise NotImplementedError
+
+    async def _read(self, look: Callable[[apsw.Connection], T]) -> T:
+        raise NotImplementedError
+
+    async def alert_facts(self) -> AlertFacts:
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: _facts(connection, now))
+
+    async def keep_alerts(self, findings: Sequence[Finding]) -> int:
+        return await self._write(lambda session: _keep(session, findings))
+
+    async def alerts(
+        self, *, tenant: str | None = None, state: AlertState | None = None, limit: int = 100
+    ) -> list[Alert]:
+        values = {"tenant": tenant, "state": state, "limit": check_keys_page(limit)}
+        found = await self._read(lambda connection: rows(connection, "alerts", values))
+        return [alert_of(row, DIALECT) for row in found]
+
+    async def acknowledge(self, alert_id: UUID, by: str, *, tenant: str | None = None) -> Alert:
+        def note(session: Session) -> list[Any]:
+            return session.rows("acknowledge", id=alert_id.bytes, by=by, tenant=tenant, now=session.now)
+
+        found = await self._write(note)
+        if not found:
+            raise NotFound("alert", alert_id)
+        return alert_of(found[0], DIALECT)
+
+    async def add_window(self, spec: WindowSpec) -> Window:
+        check_window_spec(spec)
+
+        def add(session: Session) -> list[Any]:
+            return session.rows(
+                "add_window",
+                id=session.make_id().bytes,
+                begins=micros(spec.start),
+                ends=micros(spec.end),
+                rules=json_text(sorted(spec.rules)),
+                reason=spec.reason,
+                author=spec.author,
+            )
+
+        [row] = await self._write(add)
+        return _window(row)
+
+    async def windows(self) -> list[Window]:
+        now = micros(self._clock.now())
+        return [_window(row) for row in await self._read(lambda connection: rows(connection, "windows", {"now": now}))]
+
+    async def remove_window(self, window_id: UUID) -> None:
+        if not await self._write(lambda session: session.rows("remove_window", id=window_id.bytes)):
+            raise NotFound("maintenance window", window_id)
+
+    async def retire_alerts(self, *, keep: timedelta = KEEP_RESOLVED, limit: int = 1000) -> int:
+        def retire(session: Session) -> int:
+            until = session.now - span(keep)
+            session.run("retire_windows", until=until)
+            session.run("retire_alerts", until=until, limit=limit)
+            return session.connection.changes()
+
+        return await self._write(retire)
+
+
+def _facts(connection: apsw.Connection, now: int) -> AlertFacts:
+    queues = rows(connection, "queue_facts", {"now": now})
+    kinds = rows(connection, "kind_facts", {"since": now - span(LOOK_BACK)})
+    schedules = rows(connection, "schedule_facts", {"now": now})
+    return AlertFacts(
+        queues=[QueueFact(queue, _span(waits), workers) for queue, waits, workers in queues],
+        kinds=[KindFact(*row) for row in kinds],
+        schedules=[ScheduleFact(row[0], row[1], some(_span, row[2]), some(instant, row[3])) for row in schedules],
+    )
+
+
+def _span(stored: int) -> timedelta:
+    return timedelta(microseconds=stored)
+
+
+def _window(row: Any) -> Window:
+    return window_of(row, decode_keys(row[3]), DIALECT)
+
+
+def _keep(session: Session, findings: Sequence[Finding]) -> int:
+    now = session.now
+    muted = muted_by([_window(row) for row in session.rows("windows", now=now)], instant(now))
+    turns = turn([key for (key,) in session.rows("firing")], findings, muted)
+    for finding in turns.firing:
+        session.rows("fire", id=session.make_id().bytes, key=finding.key, now=now, **finding._asdict())
+        _tell(session, Event.FIRING, finding.tenant, finding_detail(finding), now)
+    for key in turns.resolved:
+        for rule, subject, told, tenant in session.rows("resolve", key=key, now=now):
+            _tell(session, Event.RESOLVED, tenant, detail_text(rule, subject, told), now)
+    return len(turns.firing) + len(turns.resolved)
+
+
+def _tell(session: Session, event: Event, tenant: str | None, detail: str, now: int) -> None:
+    session.run("tell_alert", event=event, tenant=tenant, detail=detail, now=now)

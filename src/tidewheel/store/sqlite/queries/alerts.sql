@@ -1,0 +1,96 @@
+-- name: queue_facts
+-- By the first jobs of the lanes that are open, which the index of due jobs has.
+SELECT queue, :now - min(head),
+       (SELECT count(*) FROM worker
+         WHERE alive AND lease_until > :now AND EXISTS (SELECT 1 FROM json_each(queues) WHERE value = heads.queue))
+  FROM (SELECT lane.queue,
+               (SELECT job.run_at FROM job
+                 WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level.value
+                 ORDER BY job.run_at
+                 LIMIT 1) AS head
+          FROM lane
+         CROSS JOIN json_each('[0,1,2]') AS level
+         WHERE lane.gate = 'open') AS heads
+ WHERE head <= :now
+ GROUP BY queue
+ ORDER BY queue
+
+-- name: kind_facts
+SELECT tenant.name, lane.kind, sum(jobs), sum(jobs) FILTER (WHERE state = 'dead') AS dead
+  FROM statistic
+ CROSS JOIN lane ON lane.id = statistic.lane
+ CROSS JOIN tenant ON tenant.id = lane.tenant
+ WHERE hour = 0 AND at >= :since AND state IN ('succeeded', 'dead')
+ GROUP BY tenant.name, lane.kind
+HAVING dead > 0
+ ORDER BY tenant.name, lane.kind
+
+-- name: schedule_facts
+SELECT tenant, name, :now - due_at, missed
+  FROM (SELECT tenant.name AS tenant, schedule.name,
+               (SELECT job.due_at FROM job
+                 WHERE job.schedule_id = schedule.id AND job.due_at <= :now AND +job.state <> 'running'
+                   AND job.failures = 0 AND job.losses = 0
+                 ORDER BY job.due_at
+                 LIMIT 1) AS due_at,
+               (SELECT CASE outcome WHEN 'missed' THEN fire_at END
+                  FROM occurrence
+                 WHERE schedule_id = schedule.id AND fire_at <= :now
+                 ORDER BY fire_at DESC
+                 LIMIT 1) AS missed
+          FROM schedule
+         CROSS JOIN tenant ON tenant.id = schedule.tenant
+         WHERE NOT schedule.paused)
+ WHERE due_at IS NOT NULL OR missed IS NOT NULL
+ ORDER BY tenant, name
+
+-- name: firing
+SELECT firing FROM alert WHERE firing IS NOT NULL
+
+-- name: fire
+INSERT INTO alert (id, firing, rule, subject, tenant, told, since)
+VALUES (:id, :key, :rule, :subject, :tenant, :told, :now)
+    ON CONFLICT (firing) DO NOTHING
+RETURNING id
+
+-- name: resolve
+UPDATE alert SET firing = NULL, resolved_at = :now WHERE firing = :key
+RETURNING rule, subject, told, tenant
+
+-- name: tell_alert
+INSERT INTO outbox (at, event, tenant, detail)
+SELECT :now, :event, :tenant, :detail
+ WHERE EXISTS (
+       SELECT 1 FROM subscription CROSS JOIN json_each(outcomes) AS outcome WHERE outcome.value = :event)
+
+-- name: alerts
+SELECT id, rule, subject, tenant, told, iif(firing IS NULL, 'resolved', 'firing') AS state, since, resolved_at,
+       acknowledged_by, acknowledged_at
+  FROM alert
+ WHERE (:tenant IS NULL OR tenant = :tenant) AND (:state IS NULL OR state = :state)
+ ORDER BY id DESC
+ LIMIT :limit
+
+-- name: acknowledge
+UPDATE alert
+   SET acknowledged_by = coalesce(acknowledged_by, :by), acknowledged_at = coalesce(acknowledged_at, :now)
+ WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
+RETURNING id, rule, subject, tenant, told, iif(firing IS NULL, 'resolved', 'firing'), since, resolved_at, acknowledged_by,
+       acknowledged_at
+
+-- name: add_window
+INSERT INTO maintenance (id, begins, ends, rules, reason, author)
+VALUES (:id, :begins, :ends, :rules, :reason, :author)
+RETURNING id, begins, ends, rules, reason, author
+
+-- name: windows
+SELECT id, begins, ends, rules, reason, author FROM maintenance WHERE ends > :now ORDER BY begins, id
+
+-- name: remove_window
+DELETE FROM maintenance WHERE id = :id RETURNING id
+
+-- name: retire_alerts
+DELETE FROM alert WHERE id IN (SELECT id FROM alert WHERE resolved_at < :until LIMIT :limit)
+
+-- name: retire_windows
+DELETE FROM maintenance WHERE ends < :until

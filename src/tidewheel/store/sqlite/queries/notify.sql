@@ -1,0 +1,128 @@
+-- name: add_channel
+INSERT INTO channel (id, tenant, name, type, shown, address, secret, created_at)
+VALUES (:id, :tenant, :name, :type, :shown, :address, :secret, :now)
+    ON CONFLICT DO NOTHING
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
+-- name: channels
+SELECT id, tenant, name, type, shown, disabled, created_at
+  FROM channel
+ WHERE :tenant IS NULL OR tenant = :tenant
+ ORDER BY name, id
+
+-- name: channel_named
+SELECT id FROM channel WHERE coalesce(tenant, '') = coalesce(:tenant, '') AND name = :name
+
+-- name: has_channel
+SELECT EXISTS (SELECT 1 FROM channel WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant))
+
+-- name: forget_deliveries
+DELETE FROM delivery WHERE channel = :id
+
+-- name: forget_subscriptions
+DELETE FROM subscription WHERE channel = :id
+
+-- name: remove_channel
+DELETE FROM channel WHERE id = :id
+
+-- name: enable_channel
+UPDATE channel SET disabled = NULL
+ WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
+-- name: disable_channel
+UPDATE channel SET disabled = :why
+ WHERE id = (SELECT channel FROM delivery WHERE id = :delivery) AND disabled IS NULL
+
+-- name: fail_pending
+-- All that still waits for the channel of a delivery.
+UPDATE delivery SET state = 'failed', ended_at = :now, answer = :why
+ WHERE channel = (SELECT channel FROM delivery WHERE id = :delivery) AND state = 'pending'
+
+-- name: subscribe
+INSERT INTO subscription (id, channel, tenant, kind, outcomes, definition, created_at)
+VALUES (:id, :channel, :tenant, :kind, :outcomes, :definition, :now)
+RETURNING id, channel, definition, created_at
+
+-- name: subscriptions
+SELECT subscription.id, subscription.channel, subscription.definition, subscription.created_at
+  FROM subscription
+ CROSS JOIN channel ON channel.id = subscription.channel
+ WHERE (:tenant IS NULL OR channel.tenant = :tenant) AND (:all OR channel.disabled IS NULL)
+ ORDER BY subscription.id
+
+-- name: unsubscribe
+DELETE FROM subscription
+ WHERE id = :id AND EXISTS (
+       SELECT 1 FROM channel WHERE channel.id = subscription.channel AND (:tenant IS NULL OR tenant = :tenant))
+RETURNING id
+
+-- name: happenings
+SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
+       outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
+       outbox.started_at, outbox.labels, outbox.error, outbox.detail,
+       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN (
+            SELECT history.state = 'dead'
+              FROM occurrence
+             CROSS JOIN job_history AS history ON history.id = occurrence.job_id
+             WHERE occurrence.schedule_id = outbox.schedule_id AND occurrence.fire_at < outbox.due_at
+             ORDER BY occurrence.fire_at DESC
+             LIMIT 1) END
+  FROM outbox
+  LEFT JOIN lane ON lane.id = outbox.lane
+  LEFT JOIN tenant ON tenant.id = lane.tenant
+  LEFT JOIN schedule ON schedule.id = outbox.schedule_id
+  LEFT JOIN tenant AS owner ON owner.id = schedule.tenant
+ ORDER BY outbox.id
+ LIMIT :limit
+
+-- name: forget_happenings
+DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:ids))
+
+-- name: add_delivery
+INSERT INTO delivery (id, channel, key, event, tenant, state, created_at, begun_at, next_at, body, text)
+VALUES (:id, :channel, :key, :event, :tenant, 'pending', :now, :now, :now, :body, :text)
+    ON CONFLICT (channel, key) DO NOTHING
+
+-- name: due_deliveries
+SELECT delivery.id
+  FROM delivery
+ WHERE state = 'pending' AND next_at <= :now
+ ORDER BY next_at
+ LIMIT :limit
+
+-- name: take_delivery
+UPDATE delivery SET tries = tries + 1, next_at = :until WHERE id = :id AND state = 'pending'
+
+-- name: parcel
+SELECT delivery.id, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
+  FROM delivery
+ CROSS JOIN channel ON channel.id = delivery.channel
+ WHERE delivery.id = :id
+
+-- name: close_delivery
+UPDATE delivery
+   SET state = :state, next_at = coalesce(:next_at, next_at), answer = :answer,
+       ended_at = CASE WHEN :state <> 'pending' THEN :now END
+ WHERE id = :id AND state = 'pending' AND tries = :tries
+RETURNING id
+
+-- name: deliveries
+SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state, tries, answer, delivery.created_at,
+       next_at, ended_at, body
+  FROM delivery
+ CROSS JOIN channel ON channel.id = delivery.channel
+ WHERE delivery.id < :after AND (:tenant IS NULL OR channel.tenant = :tenant) AND (:state IS NULL OR state = :state)
+ ORDER BY delivery.id DESC
+ LIMIT :limit
+
+-- name: resend
+UPDATE delivery SET state = 'pending', tries = tries + 1, begun_at = :now, next_at = :now, ended_at = NULL
+ WHERE id = :id AND EXISTS (
+       SELECT 1 FROM channel WHERE channel.id = delivery.channel AND (:tenant IS NULL OR tenant = :tenant))
+RETURNING id, key, (SELECT name FROM channel WHERE channel.id = delivery.channel), channel, event, tenant, state, tries,
+       answer, created_at, next_at, ended_at, body
+
+-- name: retire_deliveries
+DELETE FROM delivery
+ WHERE id IN (SELECT id FROM delivery WHERE created_at < :until AND ended_at < :until LIMIT :limit)

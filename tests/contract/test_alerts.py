@@ -1,0 +1,132 @@
+"""Alerts: the numbers that a store gives, and what it keeps of what the rules found."""
+
+import pytest
+
+from tests.builders import DAY, HOUR, MINUTE, a_job, a_schedule, a_worker
+from tests.contract.backends import Backend
+from tests.contract.steps import claim, finish, start, submit
+from tidewheel.errors import Invalid, NotFound
+from tidewheel.keeper.alerts import Watch
+from tidewheel.model.alert import AlertState, Finding, KindFact, QueueFact, Rule, WindowSpec
+from tidewheel.model.channel import ChannelSpec
+from tidewheel.model.gate import GateMode, GateSpec
+from tidewheel.model.notification import Event, SubscriptionSpec
+from tidewheel.model.states import Cause
+from tidewheel.model.worker import Worker
+from tidewheel.store.base import Store
+
+OLD = Finding(Rule.QUEUE_AGE, "default", "it waits")
+BAD = Finding(Rule.FAILURE_RATE, "mail", "all dead", "acme")
+
+
+async def test_a_queue_says_how_long_its_first_job_waits_and_who_serves_it(backend: Backend, store: Store) -> None:
+    await store.submit([a_job(queue="slow"), a_job(queue="slow"), a_job(queue="later", delay=HOUR)])
+    await backend.clock.advance(2 * MINUTE)
+    await submit(store, queue="slow")
+    assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 0)]
+    await store.register(a_worker(queues=("slow", "other"), ttl=HOUR))
+    assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 1)]
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, queue="slow"))
+    assert (await store.alert_facts()).queues == []
+
+
+async def test_kinds_say_how_many_of_those_that_ended_lately_are_dead(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    for cause in (Cause.GAVE_UP, Cause.GAVE_UP, Cause.RETURNED):
+        await finish(store, worker, [await start(store, worker, "mail")], cause)
+    await finish(store, worker, [await start(store, worker, "fine")])
+    await store.fold_statistics()
+    assert (await store.alert_facts()).kinds == [KindFact("default", "mail", 3, 2)]
+    await backend.clock.advance(12 * MINUTE)
+    assert (await store.alert_facts()).kinds == []
+
+
+async def test_a_job_of_a_schedule_that_waits_beyond_its_time_is_told(backend: Backend, store: Store) -> None:
+    schedule = await store.create_schedule(a_schedule("nightly"))
+    await store.trigger_schedule(schedule.id)
+    await backend.clock.advance(7 * MINUTE)
+    (fact,) = (await store.alert_facts()).schedules
+    assert (fact.tenant, fact.schedule, fact.waits, fact.missed) == ("default", "nightly", 7 * MINUTE, None)
+
+
+async def test_what_is_found_fires_once_and_is_resolved_when_it_is_over(backend: Backend, store: Store) -> None:
+    assert await store.keep_alerts([OLD, BAD]) == 2
+    assert await store.keep_alerts([OLD, BAD]) == 0
+    await backend.clock.advance(MINUTE)
+    assert await store.keep_alerts([BAD]) == 1
+    over, bad = sorted(await store.alerts(), key=lambda alert: alert.rule, reverse=True)
+    assert (over.state, over.resolved_at) == (AlertState.RESOLVED, backend.clock.now())
+    assert (bad.state, bad.tenant, bad.told) == (AlertState.FIRING, "acme", "all dead")
+    assert await store.keep_alerts([OLD]) == 2
+    assert len(await store.alerts(state=AlertState.FIRING)) == 1
+    assert len(await store.alerts()) == 3
+    assert [alert.tenant for alert in await store.alerts(tenant="acme")] == ["acme"]
+
+
+async def test_firing_and_resolving_are_events(store: Store) -> None:
+    await store.add_channel(ChannelSpec(name="ops", address="https://example.org"))
+    wanted = frozenset([Event.FIRING, Event.RESOLVED])
+    await store.subscribe(SubscriptionSpec(channel="ops", events=wanted, text="$event: $detail"))
+    for found in ([OLD], [OLD], []):
+        await store.keep_alerts(found)
+    await store.spread_happenings()
+    parcels = await store.take_deliveries()
+    assert sorted(parcel.text for parcel in parcels) == ["alert.firing: it waits", "alert.resolved: it waits"]
+    assert len({parcel.key for parcel in parcels}) == 2
+
+
+async def test_an_alert_can_be_acknowledged_once(store: Store) -> None:
+    await store.keep_alerts([BAD])
+    (alert,) = await store.alerts()
+    assert (await store.acknowledge(alert.id, "ann")).acknowledged_by == "ann"
+    assert (await store.acknowledge(alert.id, "bob", tenant="acme")).acknowledged_by == "ann"
+    with pytest.raises(NotFound):
+        await store.acknowledge(alert.id, "eve", tenant="other")
+
+
+async def test_in_a_maintenance_window_its_rules_neither_fire_nor_resolve(backend: Backend, store: Store) -> None:
+    now = backend.clock.now()
+    await store.keep_alerts([BAD])
+    rules = frozenset([Rule.QUEUE_AGE, Rule.FAILURE_RATE])
+    window = await store.add_window(WindowSpec(start=now, end=now + HOUR, rules=rules, reason="moving"))
+    other = Finding(Rule.NO_WORKER, "default", "nobody")
+    assert await store.keep_alerts([OLD, other]) == 1
+    assert {a.rule for a in await store.alerts(state=AlertState.FIRING)} == {Rule.FAILURE_RATE, Rule.NO_WORKER}
+    assert await store.windows() == [window]
+    await backend.clock.advance(HOUR)
+    assert await store.windows() == []
+    assert await store.keep_alerts([OLD, other]) == 2
+    with pytest.raises(Invalid, match="end"):
+        await store.add_window(WindowSpec(start=now, end=now))
+
+
+async def test_a_window_can_be_removed(backend: Backend, store: Store) -> None:
+    now = backend.clock.now()
+    window = await store.add_window(WindowSpec(start=now, end=now + HOUR))
+    await store.remove_window(window.id)
+    assert await store.keep_alerts([OLD]) == 1
+    with pytest.raises(NotFound):
+        await store.remove_window(window.id)
+
+
+async def test_old_alerts_are_forgotten_and_those_that_fire_are_not(backend: Backend, store: Store) -> None:
+    await store.keep_alerts([OLD, BAD])
+    await store.keep_alerts([BAD])
+    await backend.clock.advance(40 * DAY)
+    assert await store.retire_alerts() == 1
+    assert [alert.rule for alert in await store.alerts()] == [Rule.FAILURE_RATE]
+
+
+async def test_the_watch_sees_a_queue_that_nobody_serves_until_someone_does(backend: Backend, store: Store) -> None:
+    watch = Watch(store)
+    await submit(store, queue="lonely")
+    assert await watch.run_once() == 0
+    await backend.clock.advance(2 * MINUTE)
+    assert await watch.run_once() == 1
+    (alert,) = await store.alerts(state=AlertState.FIRING)
+    assert alert.told == "the first due job of queue lonely waits for 2m, and no live worker serves the queue"
+    worker = await store.register(a_worker(queues=("lonely",), ttl=HOUR))
+    await finish(store, worker, await claim(store, worker, queues=("lonely",)))
+    assert await watch.run_once() == 1
+    assert await store.alerts(state=AlertState.FIRING) == []
