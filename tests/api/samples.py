@@ -21,6 +21,7 @@ from tests.api.conftest import CLOCK, Api
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tidewheel.blobs.names import output_location
 from tidewheel.model.access import Actor, Role
+from tidewheel.model.alert import AlertState, Finding, Rule, WindowSpec
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
 from tidewheel.model.artifact import ArtifactSpec
 from tidewheel.model.channel import ChannelSpec
@@ -55,6 +56,7 @@ _SOME_TIME: Final = "since=2030-01-01T00:00:00Z&until=2030-01-01T01:00:00Z"
 _LAST_HOUR: Final = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:03:00Z"}
 _SCHEDULE: Final = {"name": "nightly-#", "kind": "report", "cron": "0 2 * * *"}
 _CONTENT: Final = "the bytes of a tool"
+_WINDOW: Final = {"start": "2030-01-01T00:00:00Z", "end": "2030-01-01T01:00:00Z"}
 _ANY: Final = {"if-match": "*"}
 
 
@@ -121,6 +123,11 @@ SAMPLES: Final = {
     "unsubscribe": Sample("/v1/subscriptions/{}", "subscription"),
     "list_deliveries": Sample("/v1/deliveries"),
     "resend_delivery": Sample("/v1/deliveries/{}/resend", "delivery"),
+    "list_alerts": Sample("/v1/alerts"),
+    "acknowledge_alert": Sample("/v1/alerts/{}/acknowledge", "alert"),
+    "list_maintenance": Sample("/v1/maintenance"),
+    "add_maintenance": Sample("/v1/maintenance", body=_WINDOW),
+    "remove_maintenance": Sample("/v1/maintenance/{}", "window"),
     "list_queues": Sample("/v1/queues"),
     "list_workers": Sample("/v1/workers"),
     "register_worker": Sample("/v1/workers", body={"name": "host/1"}),
@@ -253,6 +260,20 @@ class Grounds:
         if not any(channel.name == name for channel in await self.api.store.channels(tenant=tenant)):
             await self.api.store.add_channel(ChannelSpec(name=name, address="https://example.org", tenant=tenant))
         return name
+
+    async def alert(self, tenant: str) -> UUID:
+        """An alert that fires, of a kind of the tenant."""
+        finding = Finding(Rule.DEAD_LETTERS, mark_of(tenant), mark_of(tenant), tenant)
+        firing = await self.api.store.alerts(state=AlertState.FIRING)
+        others = [Finding(one.rule, one.subject, one.told, one.tenant) for one in firing]
+        await self.api.store.keep_alerts([finding, *others])
+        return (await self.api.store.alerts(tenant=tenant))[0].id
+
+    async def window(self, tenant: str) -> UUID:
+        """A maintenance window to come, which is nobody's."""
+        del tenant
+        start = CLOCK.now() + timedelta(days=1)
+        return (await self.api.store.add_window(WindowSpec(start=start, end=start + timedelta(hours=1)))).id
 
     async def subscription(self, tenant: str) -> UUID:
         """A subscription to nothing that happens by itself."""

@@ -9,6 +9,8 @@ from standardwebhooks import Webhook
 
 from tests.docs.test_sdk_examples import run, save
 from tidewheel.clock import SystemClock
+from tidewheel.model import alert
+from tidewheel.model.alert import Rule
 from tidewheel.model.notification import MEANINGS, Event, type_of
 
 ROOT = Path(__file__).parents[2]
@@ -43,3 +45,9 @@ def test_the_reference_has_every_event() -> None:
     page = (ROOT / "docs/reference/events.md").read_text()
     for event in Event:
         assert f"| `{event}` | `{type_of(event)}` | {MEANINGS[event]} |" in page
+
+
+def test_the_reference_has_every_rule_of_alerts() -> None:
+    page = (ROOT / "docs/reference/events.md").read_text()
+    for rule in Rule:
+        assert f"| `{rule}` | {alert.MEANINGS[rule]} |" in page

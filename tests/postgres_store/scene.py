@@ -237,6 +237,8 @@ HOT: Final[Mapping[str, Hot]] = {
     "beat": _hot("", lambda s: [[s.worker]], 0),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
+    "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),
+    "schedule_facts": _hot("job_schedule", lambda _: [], 1, flat=False),
     "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
     "stop_behind": _hot("job_running, job_pkey, Tid Scan", lambda s: [[s.lane], "why", True], 4 * BATCH, flat=False),

@@ -54,7 +54,6 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         return 0 if upkeep.max_age is None else await store.expire_old(upkeep.max_age)
 
     reaper = Reaper(store, clock)
-    postman = Postman(store, Sender(AddressGuard(upkeep.notify_private), clock))
     minute = timedelta(minutes=1)
     return [
         Chore("reaper", minute, reaper.run_once, wanted=lambda seen: _NOW if seen.lapsed or reaper.watches else None),
@@ -80,12 +79,21 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
         Chore("statistics", timedelta(seconds=10), partial(_in_pieces, store.fold_statistics)),
         Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
-        Chore("notifications", minute, partial(_in_pieces, postman.run_once), wanted=_until_a_message),
-        Chore("alerts", timedelta(seconds=30), Watch(store).run_once),
-        Chore("old-alerts", timedelta(hours=1), partial(_in_pieces, store.retire_alerts)),
-        Chore("old-deliveries", timedelta(hours=1), partial(_in_pieces, store.retire_deliveries)),
+        *_telling(store, clock, upkeep),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
         *([] if blobs is None else [Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once)]),
+    ]
+
+
+def _telling(store: Store, clock: Clock, upkeep: Upkeep) -> list[Chore]:
+    """Return the chores that tell people what happens."""
+    postman = Postman(store, Sender(AddressGuard(upkeep.notify_private), clock))
+    hour = timedelta(hours=1)
+    return [
+        Chore("notifications", timedelta(minutes=1), partial(_in_pieces, postman.run_once), wanted=_until_a_message),
+        Chore("alerts", timedelta(seconds=30), Watch(store).run_once),
+        Chore("old-alerts", hour, partial(_in_pieces, store.retire_alerts)),
+        Chore("old-deliveries", hour, partial(_in_pieces, store.retire_deliveries)),
     ]
 
 

@@ -53,6 +53,8 @@ class Action(enum.StrEnum):
     NOTIFICATIONS_READ = "notifications.read"
     """Channels without their secrets, subscriptions and the delivery log."""
     NOTIFICATIONS_WRITE = "notifications.write"
+    ALERTS_READ = "alerts.read"
+    ALERTS_WRITE = "alerts.write"
     TENANTS_READ = "tenants.read"
     TENANTS_WRITE = "tenants.write"
     KEYS_READ = "keys.read"
@@ -69,6 +71,7 @@ _VIEW: Final = frozenset(
         Action.WORKERS_READ,
         Action.ARTIFACTS_READ,
         Action.NOTIFICATIONS_READ,
+        Action.ALERTS_READ,
     }
 )
 _SUBMIT: Final = _VIEW | {Action.JOBS_SUBMIT, Action.JOBS_CANCEL, Action.ARTIFACTS_WRITE}
@@ -78,6 +81,7 @@ _OPERATE: Final = _SUBMIT | {
     Action.GATES_WRITE,
     Action.LIMITS_WRITE,
     Action.NOTIFICATIONS_WRITE,
+    Action.ALERTS_WRITE,
     Action.TENANTS_READ,
     Action.AUDIT_READ,
 }

@@ -37,7 +37,7 @@ class ChannelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     name: Name
     address: Annotated[str, Meta(min_length=1, max_length=MAX_ADDRESS)]
-    """Of a webhook (https://…), or of a service as apprise writes them (mailtos://…, slack://…), for operators."""
+    """The URL of a webhook; or, for operators, of a service, as apprise writes them (mailtos, slack, …)."""
     secret: Annotated[str, Meta(max_length=200)] | None = None
     """By which a webhook signs (`whsec_…`); made and answered once if it is missing."""
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.table.access import ACCESS
+from tidewheel.server.table.alerts import ALERTS
 from tidewheel.server.table.artifacts import ARTIFACTS
 from tidewheel.server.table.dead_letters import DEAD_LETTERS
 from tidewheel.server.table.fleet import FLEET
@@ -27,6 +28,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *ARTIFACTS,
     *FLOW,
     *NOTIFICATIONS,
+    *ALERTS,
     *FLEET,
     *ACCESS,
     *WORKER_PROTOCOL,

@@ -72,6 +72,7 @@ NOTIFICATIONS: Final = (
         handler=notifications.subscribe,
         body=notifications.SubscriptionRequest,
         answers={201: notifications.SubscriptionDocument},
+        errors=("not-found",),
     ),
     Endpoint(
         method="DELETE",

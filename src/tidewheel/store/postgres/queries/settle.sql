@@ -37,7 +37,9 @@ WITH outcome AS MATERIALIZED (
            gone.due_at, coalesce(outcome.started_at, gone.started_at), gone.labels
       FROM gone
       JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
-     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription)) AND tidewheel.is_wanted('succeeded', gone.lane)
+     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription))
+       AND gone.lane = ANY (ARRAY(
+           SELECT lane FROM (SELECT DISTINCT lane FROM gone) AS lanes WHERE tidewheel.is_wanted('succeeded', lane)))
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,
@@ -89,7 +91,9 @@ WITH outcome AS MATERIALIZED (
            gone.due_at, coalesce(outcome.started_at, gone.started_at), gone.labels
       FROM gone
       JOIN outcome ON outcome.id = gone.id AND outcome.token = gone.token
-     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription)) AND tidewheel.is_wanted('succeeded', gone.lane)
+     WHERE (SELECT EXISTS (SELECT FROM tidewheel.subscription))
+       AND gone.lane = ANY (ARRAY(
+           SELECT lane FROM (SELECT DISTINCT lane FROM gone) AS lanes WHERE tidewheel.is_wanted('succeeded', lane)))
 ), kept AS (
     INSERT INTO tidewheel.job_history (
            id, schedule_id, worker, run_at, due_at, created_at, updated_at, start_by, started_at, ended_at, cancel_at,

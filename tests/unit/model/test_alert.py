@@ -1,0 +1,79 @@
+"""The rules of alerts, told the numbers."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tidewheel.errors import Invalid
+from tidewheel.model.alert import (
+    AlertFacts,
+    Finding,
+    KindFact,
+    QueueFact,
+    Rule,
+    ScheduleFact,
+    SnapshotFact,
+    WindowSpec,
+    find,
+    muted_by,
+    parse_rules,
+    turn,
+)
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("facts", "rules"),
+    [
+        (AlertFacts(), []),
+        (AlertFacts(queues=[QueueFact("q", 9 * MINUTE, 1)]), []),
+        (AlertFacts(queues=[QueueFact("q", 10 * MINUTE, 1)]), [Rule.QUEUE_AGE]),
+        (AlertFacts(queues=[QueueFact("q", timedelta(seconds=59), 0)]), []),
+        (AlertFacts(queues=[QueueFact("q", MINUTE, 0)]), [Rule.NO_WORKER]),
+        (AlertFacts(kinds=[KindFact("t", "k", 19, 19)]), []),
+        (AlertFacts(kinds=[KindFact("t", "k", 20, 9)]), []),
+        (AlertFacts(kinds=[KindFact("t", "k", 20, 10)]), [Rule.FAILURE_RATE]),
+        (AlertFacts(kinds=[KindFact("t", "k", 100_000, 100)]), [Rule.DEAD_LETTERS]),
+        (AlertFacts(schedules=[ScheduleFact("t", "s", 4 * MINUTE, None)]), []),
+        (AlertFacts(schedules=[ScheduleFact("t", "s", 5 * MINUTE, None)]), [Rule.SCHEDULE_LATE]),
+        (AlertFacts(schedules=[ScheduleFact("t", "s", None, NOON)]), [Rule.SCHEDULE_MISSED]),
+        (AlertFacts(snapshots=[SnapshotFact(1, 29 * MINUTE)]), []),
+        (AlertFacts(snapshots=[SnapshotFact(1, 30 * MINUTE)]), [Rule.HELD_SNAPSHOT]),
+    ],
+)
+def test_each_rule_finds_what_it_is_for_from_its_bound_on(facts: AlertFacts, rules: list[Rule]) -> None:
+    assert [finding.rule for finding in find(facts)] == rules
+
+
+def test_a_held_snapshot_is_told_with_its_process_and_age() -> None:
+    (finding,) = find(AlertFacts(snapshots=[SnapshotFact(4711, timedelta(hours=2, seconds=3))]))
+    assert "process 4711" in finding.told
+    assert "2h3s" in finding.told
+
+
+def test_what_is_new_fires_what_stands_stays_and_what_is_gone_is_over() -> None:
+    stays, new = Finding(Rule.QUEUE_AGE, "a", "x"), Finding(Rule.QUEUE_AGE, "b", "x")
+    turns = turn([stays.key, "queue.age::gone"], [stays, new], ())
+    assert turns == ([new], ["queue.age::gone"])
+
+
+def test_muted_rules_stay_as_they_are() -> None:
+    new = Finding(Rule.QUEUE_AGE, "b", "x")
+    assert turn(["queue.age::gone", "queue.no_worker::gone"], [new], {Rule.QUEUE_AGE}) == (
+        [],
+        ["queue.no_worker::gone"],
+    )
+
+
+def test_a_window_mutes_from_its_start_until_its_end() -> None:
+    windows = [WindowSpec(start=NOON, end=NOON + MINUTE, rules=frozenset([Rule.QUEUE_AGE]))]
+    at = [NOON - MINUTE, NOON, NOON + MINUTE]
+    assert [muted_by(windows, now) for now in at] == [frozenset(), {Rule.QUEUE_AGE}, frozenset()]
+    assert muted_by([WindowSpec(start=NOON, end=NOON + MINUTE)], NOON) == frozenset(Rule)
+
+
+def test_a_rule_that_is_none_is_refused_by_name() -> None:
+    with pytest.raises(Invalid, match=r"rules: must be among .* not 'x'"):
+        parse_rules(["x"])
