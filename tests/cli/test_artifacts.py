@@ -99,3 +99,19 @@ def test_a_large_result_is_fetched_through_the_server(
     found = tide(tmp_path, "job", "result", job, "-o", "json", **place)
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout) == {"rows": [1, 2, 3]}
+
+
+def test_a_damaged_file_does_not_appear(
+    served: tuple[Path, str, str],  # noqa: F811 - the fixture
+    tmp_path: Path,
+) -> None:
+    folder, url, key = served
+    place = {"TIDE_URL": url, "TIDE_KEY": key, "TIDE_DATABASE": "sqlite:///nowhere/at/all.db"}
+    (tmp_path / "good.txt").write_bytes(b"good")
+    digest = tide(tmp_path, "artifact", "put", "good.txt", **place).stdout.strip()
+    (stored,) = (path for path in folder.rglob("*") if path.is_file() and path.read_bytes() == b"good")
+    stored.chmod(0o644)
+    stored.write_bytes(b"evil")
+    wrong = tide(tmp_path, "artifact", "get", digest, "--to", "copy.txt", **place)
+    assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (1, "", 1), wrong.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["good.txt"]

@@ -68,11 +68,16 @@ async def test_an_ended_job_says_how_it_ended(backend: Backend, store: Store, wo
 
 async def test_an_unknown_job_is_not_explained(store: Store) -> None:
     job_id = await submit(store, tenant="a")
-    await store.explain(job_id, tenant="a")
+    await store.why(job_id, tenant="a")
     with pytest.raises(NotFound):
-        await store.explain(job_id, tenant="b")
+        await store.why(job_id, tenant="b")
     with pytest.raises(NotFound):
-        await store.explain(uuid4())
+        await store.why(uuid4())
+
+
+async def test_an_operator_of_all_hears_of_the_job_of_any_tenant(store: Store) -> None:
+    job_id = await submit(store, tenant="a")
+    assert (await store.why(job_id)).state is State.QUEUED
 
 
 # Gates
