@@ -183,6 +183,11 @@ HOT: Final[Mapping[str, Hot]] = {
         "job_pkey, Tid Scan", lambda s: [_ids(s.runs), *([x] * BATCH for x in (SECOND, 1, 0, True))], 2 * BATCH
     ),
     "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
+    "append_logs": _hot(
+        "job_pkey",
+        lambda s: [_ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (1, 1, "[]")), BATCH, 2 * BATCH],
+        BATCH,
+    ),
     "add_attempts": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * BATCH for x in (None, "failed", None, None))],
@@ -271,6 +276,9 @@ LOOK_AT_MUCH: Final = frozenset(
         "retire_notes",
         "edge_all",
         "edge_tenant",
+        "named_artifacts",
+        "copy_counts",
+        "copy_clear_jobs",
     }
 )
 """Chores that count or clear up from time to time, and the end of a page that was not filled."""

@@ -182,8 +182,9 @@ async def test_a_page_of_lines_reads_no_more_than_it_shows(postgres_database: st
     connection = await connect(postgres_database)
     job_id = make_id(int(SystemClock().now().timestamp() * 1000), 0)
     await connection.execute(
-        "INSERT INTO tidewheel.log SELECT CASE WHEN n % 2 = 0 THEN $1 ELSE uuidv7() END, 1 + n % 3, n, now(), "
-        "now() + n % 2 * interval '1 day', 'log', NULL, 'text' FROM generate_series(1, 60000) AS n",
+        "INSERT INTO tidewheel.log (job_id, token, first, last, stored_at, lines) "
+        "SELECT CASE WHEN n % 2 = 0 THEN $1 ELSE uuidv7() END, 1 + n % 3, n, n, now() + n % 2 * interval '1 day', '[]' "
+        "FROM generate_series(1, 60000) AS n",
         job_id,
     )
     await connection.execute("ANALYZE tidewheel.log")
