@@ -15,7 +15,6 @@ from tidewheel.errors import Invalid, LeaseLost, Unavailable
 from tidewheel.model.gate import OPEN, Gate, GateMode
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.order import Head, share_out
-from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, take
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.lanes import Lane, can_run, is_unfit
@@ -46,9 +45,6 @@ LEAST_DEPTH: Final = 32
 """How far a peek sees at least: up to this many starts are planned exactly, beyond that by a guess."""
 PLAN_USE: Final = 10.0
 """Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
-_PRIORITIES: Final = tuple(Priority)
-_RUN_COLUMNS: Final = 14
-"""All rows have some more, which say whom else the run concerns."""
 SWEEP_SHARE: Final = 20
 """A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
 
