@@ -12,23 +12,22 @@ ttl=${TTL:-30}
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 
-draining=0 # 1: take no more; 2: give back what runs
-trap 'draining=$((draining + 1))' TERM INT
+# Signals: a trap that runs while bash reads a `$(...)` breaks it (a fault of bash 5.2). So this shell only waits and leaves
+# word of what it heard, and the work is done in a child that has no traps.
+hear() { if [ -e "$scratch/leave" ]; then : >"$scratch/hurry"; else : >"$scratch/leave"; fi; }
+leaving() { [ -e "$scratch/leave" ] || ! kill -0 "$$" 2>/dev/null; }
+hurried() { [ -e "$scratch/hurry" ] || ! kill -0 "$$" 2>/dev/null; }
 
 say() { printf '%s %s\n' "$(date -u +%FT%TZ)" "$*" >&2; }
 
-# Requests: `answer` and `code` say what came of one. curl runs beside us, so that signals are heard while it waits.
+# Requests: `answer` and `code` say what came of one.
 request() { # method path body [seconds to wait]
   local headers=(-H 'content-type: application/json')
   [ -n "${TIDE_KEY:-}" ] && headers+=(-H "authorization: Bearer $TIDE_KEY")
   [ -n "${4:-}" ] && headers+=(-H "prefer: wait=$4")
   [ -n "$3" ] && headers+=(--data-binary "@-")
   printf '%s' "$3" | curl -sS --max-time $((${4:-0} + 20)) -X "$1" "${headers[@]}" -w '\n%{http_code}' "$url$2" \
-    >"$scratch/answer" 2>"$scratch/trouble" &
-  local curl=$!
-  while ! wait "$curl"; do
-    kill -0 "$curl" 2>/dev/null || break # else it was a signal that woke us
-  done
+    >"$scratch/answer" 2>"$scratch/trouble"
   answer=$(sed '$d' "$scratch/answer")
   code=$(sed -n '$p' "$scratch/answer")
   [ "${code:-000}" != 000 ] || { code=000; say "no answer: $(cat "$scratch/trouble")"; }
@@ -120,7 +119,7 @@ run() { # the claim's answer
       beat "$job"
       case $? in 1) why=lost ;; 2) why=stopped ;; esac
     fi
-    [ "$draining" -gt 1 ] && why=released
+    hurried && why=released
     [ $((SECONDS - began)) -ge "$((timeout > 0 ? timeout : 1))" ] && why=timeout
     if [ -n "$why" ]; then kill -KILL -- "-$pid" 2>/dev/null; break; fi
     ship_lines "$job" "$token"
@@ -148,23 +147,30 @@ report() { # job token exit-code
   esac
 }
 
-register
-next_beat=$SECONDS
-while [ "$draining" -eq 0 ]; do
-  wait_for=$((ttl > 12 ? ttl / 6 : 1)) # much shorter than the lease: this loop beats between two claims
-  request POST "$worker/claim" '{"limit": 1}' "$wait_for"
-  if [ "$code" = 200 ] && [[ $answer == *'"job_id"'* ]]; then
-    run "$answer" || { [ "$draining" -gt 0 ] || register; }
-  elif [ "$code" = 409 ] || [ "$code" = 404 ]; then
-    register
-  elif [ "$code" != 200 ] && [ "$draining" -eq 0 ]; then
-    sleep 1 # and see whether a claim happened whose answer was lost
-    request GET "$worker/runs" ""
-    if [ "$code" = 200 ] && [[ $answer == *'"job_id"'* ]]; then run "$answer" || register; fi
-  fi
-  if [ "$draining" -eq 0 ] && [ "$SECONDS" -ge "$next_beat" ]; then
-    beat || { [ $? -eq 1 ] && register; }
-  fi
-done
-surely POST "$worker/deregister" ""
-say "left"
+work() {
+  register
+  next_beat=$SECONDS
+  while ! leaving; do
+    wait_for=$((ttl > 12 ? ttl / 6 : 1)) # much shorter than the lease: this loop beats between two claims
+    request POST "$worker/claim" '{"limit": 1}' "$wait_for"
+    if [ "$code" = 200 ] && [[ $answer == *'"job_id"'* ]]; then
+      run "$answer" || leaving || register
+    elif [ "$code" = 409 ] || [ "$code" = 404 ]; then
+      register
+    elif [ "$code" != 200 ] && ! leaving; then
+      sleep 1 # and see whether a claim happened whose answer was lost
+      request GET "$worker/runs" ""
+      if [ "$code" = 200 ] && [[ $answer == *'"job_id"'* ]]; then run "$answer" || register; fi
+    fi
+    if ! leaving && [ "$SECONDS" -ge "$next_beat" ]; then
+      beat || { [ $? -eq 1 ] && register; }
+    fi
+  done
+  surely POST "$worker/deregister" ""
+  say "left"
+}
+
+trap hear TERM INT
+work &
+while kill -0 $! 2>/dev/null; do wait $!; done
+wait $!
