@@ -20,6 +20,7 @@ OF_SERVERS = {name for name in CATALOGUE if name.startswith("tide_http_")} | {
     "tide_jobs_kept",
     "tide_dead_letters",
     "tide_census_timestamp_seconds",
+    "tide_alerts_firing",
     "tide_workers_alive",
 }
 

@@ -1,5 +1,6 @@
 """Real processes that send their spans to a real collector, by OTLP."""
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,12 @@ trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trac
 pytestmark = pytest.mark.slow
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 SUBMITTER = "00f067aa0ba902b7"
-HEADERS = {"traceparent": f"00-{TRACE}-{SUBMITTER}-01", "tracestate": "vendor=1", "prefer": "wait=50"}
+HEADERS = {
+    "traceparent": f"00-{TRACE}-{SUBMITTER}-01",
+    "tracestate": "vendor=1",
+    "prefer": "wait=50",
+    "x-request-id": "asked-by-us",
+}
 
 
 class Collector(BaseHTTPRequestHandler):
@@ -58,11 +64,12 @@ def collector() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         server.shutdown()
 
 
-def test_submit_and_runs_are_spans_of_one_trace_and_tasks_know_theirs(
+def test_submit_and_runs_are_spans_of_one_trace_and_every_process_writes_json(
     tmp_path: Path, collector: tuple[str, list[dict[str, Any]]]
 ) -> None:
     endpoint, spans = collector
     words = ["up", "--slots", "1", "--port", "0", "--app", "tests.worker.traced_app:app", "--otel-endpoint", endpoint]
+    words += ["--log-format", "json", "--log-level", "debug"]
     up = Worker([*words, "--database", f"sqlite:///{tmp_path}/tide.db"], tmp_path / "log", cwd=ROOT)
     try:
         found = until(lambda: re.search(r"answers at (http://\S+)", up.said) or up.popen.poll() is not None, "a server")
@@ -94,3 +101,16 @@ def test_submit_and_runs_are_spans_of_one_trace_and_tasks_know_theirs(
     )
     assert runs["traced.plain"]["attributes"]["tidewheel.outcome"] == "gave_up"
     assert runs["command"]["attributes"]["messaging.message.id"]
+    check_log(up.said)
+
+
+def check_log(text: str) -> None:
+    """See that all of the log, by every process, is JSON, and says what it is about."""
+    events = [json.loads(line) for line in text.splitlines()]
+    assert {event["process"] for event in events} == {"supervisor", "server-0", "runner-0", "host", "keeper"}
+    assert {"runner-0", "host"} <= {event["process"] for event in events if event.get("worker_id")}
+    access = [event for event in events if event["logger"] == "tidewheel.access"]
+    assert [(event["msg"], event["status"], event["tenant"]) for event in access] == [
+        ("POST /v1/jobs", 200, "default")
+    ] * 3
+    assert {event["request_id"] for event in access} == {"asked-by-us"}

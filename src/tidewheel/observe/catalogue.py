@@ -50,6 +50,7 @@ DEAD_LETTERS: Final = Described(
     "tide_dead_letters", "gauge", "Jobs that ended without success and wait for someone.", ("queue",)
 )
 CENSUS_TIME: Final = Described("tide_census_timestamp_seconds", "gauge", "When jobs were last counted.")
+ALERTS_FIRING: Final = Described("tide_alerts_firing", "gauge", "Alerts of the program's own that fire now.", ("rule",))
 WORKERS_ALIVE: Final = Described("tide_workers_alive", "gauge", "Workers whose lease is valid.")
 
 # Workers
@@ -100,6 +101,7 @@ _GROUPS: Final = (
             JOBS_KEPT,
             DEAD_LETTERS,
             CENSUS_TIME,
+            ALERTS_FIRING,
             WORKERS_ALIVE,
         ),
     ),

@@ -7,9 +7,11 @@ from typing import Final
 
 from tidewheel.clock import Clock
 from tidewheel.errors import TideError
+from tidewheel.model.alert import AlertState, Rule
 from tidewheel.model.states import ACTIVE, State
 from tidewheel.observe import Described, Numbers, Registry, Row, page
 from tidewheel.observe.catalogue import (
+    ALERTS_FIRING,
     CENSUS_TIME,
     DEAD_LETTERS,
     JOBS_KEPT,
@@ -31,6 +33,7 @@ GATHER_WITHIN: Final = 1.5
 """Seconds for the processes beside this one to say what they have counted."""
 MOST_QUEUES: Final = 100
 """Queues with numbers of their own; the others are shown as one."""
+MOST_ALERTS: Final = 1000
 OTHERS: Final = "(others)"
 
 Ask = Callable[[float], Awaitable[Sequence[Numbers]]]
@@ -84,12 +87,17 @@ class ServerMetrics:
             if self._clock.monotonic() - self._asked_at >= FRESH:
                 try:
                     async with asyncio.timeout(ASK_WITHIN):
-                        counts, workers = await self._store.counts(), await self._store.workers(alive=True)
-                    self._of_store = [_one(STORE_UP, 1), *_of_jobs(counts), _one(WORKERS_ALIVE, len(workers))]
+                        self._of_store = [_one(STORE_UP, 1), *await self._from_store()]
                 except (TimeoutError, TideError):
                     self._of_store = [_one(STORE_UP, 0)]
                 self._asked_at = self._clock.monotonic()
             return self._of_store
+
+    async def _from_store(self) -> list[Numbers]:
+        counts, workers = await self._store.counts(), await self._store.workers(alive=True)
+        firing = Tally(alert.rule for alert in await self._store.alerts(state=AlertState.FIRING, limit=MOST_ALERTS))
+        alerts: dict[tuple[str, ...], int] = {(rule.value,): firing[rule] for rule in Rule}
+        return [*_of_jobs(counts), _many(ALERTS_FIRING, alerts), _one(WORKERS_ALIVE, len(workers))]
 
 
 def _of_jobs(counts: Counts) -> list[Numbers]:

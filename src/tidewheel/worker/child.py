@@ -105,7 +105,9 @@ def run_child(live: Callable[[Greeting], Awaitable[None]]) -> None:
         greeting = await _greeted(socket.socket(fileno=link), Page(page))
         setup = greeting.setup
         write_log(setup.log, process=setup.part, worker=setup.name, **_worker_id(setup))
+        _log.debug("begins, as a child of process %d", parent)
         await live(greeting)
+        _log.debug("ends")
         greeting.link.send(Counted(0, greeting.registry.numbers()))
         await greeting.link.close()
 
