@@ -235,7 +235,8 @@ async def test_a_job_remembers_the_span_that_submitted_it_and_a_bad_header_is_ig
     one = await lone_api.client.post("/v1/jobs", json={"kind": "a"}, headers={"traceparent": span, "tracestate": "v=1"})
     jobs = [{"kind": "a"}, {"kind": "a", "traceparent": own}, {"kind": "a", "traceparent": "nonsense"}]
     many = await lone_api.client.post("/v1/jobs/batch", json=jobs, headers={"traceparent": span})
-    bad = await lone_api.client.post("/v1/jobs", json={"kind": "a"}, headers={"traceparent": "nonsense"})
+    nonsense = {"traceparent": "nonsense", "tracestate": "v=1"}
+    bad = await lone_api.client.post("/v1/jobs", json={"kind": "a", **nonsense}, headers=nonsense)
     assert [answer.status_code for answer in (one, many, bad)] == [202] * 3
 
     async def spans(*ids: str) -> list[str | None]:
