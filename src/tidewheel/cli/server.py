@@ -19,7 +19,7 @@ from tidewheel.cli.serving import (
     reserved,
     show_first_key,
 )
-from tidewheel.cli.worker import NotifyPrivate, WithKeeper, plan_of, run_worker
+from tidewheel.cli.worker import AlertBounds, NotifyPrivate, WithKeeper, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.worker.link import ServerSetup
 
@@ -44,6 +44,7 @@ def server(
     workers: Workers = default("workers"),
     keeper: WithKeeper = default("keeper"),
     notify_private: NotifyPrivate = default("notify_private"),
+    alert: AlertBounds = default("alert"),
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C. It runs no jobs: `tide worker` does, and `tide up` does all.
 
@@ -61,6 +62,6 @@ def server(
             serve=serve,
             keeper=keeper,
             replica=checked_replica(replica),
-            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private),
+            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private, alert),
         )
         run_worker(plan, DRAIN, partial(show_first_key, database, serve))

@@ -17,7 +17,7 @@ from tidewheel.cli.serving import (
     reserved,
     show_first_key,
 )
-from tidewheel.cli.worker import App, KeepFor, MaxAge, NotifyPrivate, Slots, plan_of, run_worker
+from tidewheel.cli.worker import AlertBounds, App, KeepFor, MaxAge, NotifyPrivate, Slots, plan_of, run_worker
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.wiring import database_of, without_secrets
 from tidewheel.worker.link import ServerSetup
@@ -36,6 +36,7 @@ def up(
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
+    alert: AlertBounds = default("alert"),
     host: Host = default("host"),
     port: Port = default("port"),
     auth: AuthMode = default("auth"),
@@ -67,7 +68,7 @@ def up(
             plan,
             servers=1,
             serve=serve,
-            upkeep=parse_upkeep(keep, max_age, notify_private),
+            upkeep=parse_upkeep(keep, max_age, notify_private, alert),
             replica=checked_replica(replica),
         )
         run_worker(plan, DRAIN, prepare)

@@ -55,6 +55,7 @@ WithKeeper = Annotated[bool, setting("keeper", "--keeper/--no-keeper")]
 KeepFor = Annotated[list[str], setting("keep")]
 MaxAge = Annotated[str, setting("max_age")]
 NotifyPrivate = Annotated[list[str], setting("notify_private")]
+AlertBounds = Annotated[list[str], setting("alert")]
 
 
 def worker(
@@ -80,6 +81,7 @@ def worker(
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
+    alert: AlertBounds = default("alert"),
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -94,7 +96,7 @@ def worker(
         grace=parse_duration(grace, "grace"),
         longest_pause=parse_duration(longest_pause, "longest-pause"),
         reserve_after=parse_duration(reserve_after, "reserve-after"),
-        upkeep=parse_upkeep(keep, max_age, notify_private),
+        upkeep=parse_upkeep(keep, max_age, notify_private, alert),
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 
