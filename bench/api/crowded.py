@@ -9,10 +9,13 @@ from bench.api.server import figures_of, serving
 from bench.api.sizes import Sizes
 from bench.grounds.ground import Ground, Place
 from bench.jobs import ONE_LANE, fill
+from bench.kernel.work import drain
 from bench.measure import Figures, say
 from bench.worker.loads import INLINE
 from bench.worker.process import Shape, running
 
+TEMPLATES: Final = 20
+"""Real jobs of which the others are copies; half of them are finished."""
 _LANE: Final = ONE_LANE[0]
 LISTS: Final[tuple[dict[str, str], ...]] = (
     {},
@@ -30,7 +33,8 @@ async def measure_lists(ground: Ground, sizes: Sizes) -> Figures:
     """List jobs of a tenant who has millions, four fifths of them finished."""
     async with ground.place() as place, serving(place) as server:
         say(f"list: loading {sizes.listed:,} rows")
-        await fill(place.store, 10, 10)
+        await fill(place.store, TEMPLATES, TEMPLATES)
+        await drain(place, TEMPLATES // 2, TEMPLATES // 2)
         await place.load_history(sizes.listed * 4 // 5)
         await place.load_due(sizes.listed // 5, ONE_LANE)
         await place.tidy()

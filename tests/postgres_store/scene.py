@@ -152,7 +152,7 @@ def _edges(scene: Scene) -> list[Any]:
 
 
 def _page(own: Sequence[Any]) -> list[Any]:
-    return [LAST, FIRST, None, None, None, None, None, 20_000, 50, None, None, *own]
+    return [LAST, FIRST, None, None, None, None, None, 20_000, 50, None, None, True, True, *own]
 
 
 HOT: Final[Mapping[str, Hot]] = {

@@ -27,7 +27,7 @@ from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
-from tidewheel.model.states import State
+from tidewheel.model.states import ACTIVE, FINAL, State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
 from tidewheel.store.alerting import AlertStore
@@ -84,6 +84,16 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_before: datetime | None = None
     error: str | None = None
     """A part of the message of its error, as it is written. Only jobs that ended without success have one."""
+
+    @property
+    def active(self) -> bool:
+        """Whether jobs that are still to be done may be among them."""
+        return self.states is None or not self.states.isdisjoint(ACTIVE)
+
+    @property
+    def finished(self) -> bool:
+        """Whether finished jobs may be among them."""
+        return self.states is None or not self.states.isdisjoint(FINAL)
 
 
 class Page(msgspec.Struct, frozen=True):

@@ -41,6 +41,7 @@ class Searching(Part):
 
         async def look(connection: Connection) -> Page:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
+                await connection.execute(SQL["plan_for_all"])
                 return await _page(connection, where, limit, after)
 
         return await self._db.read(look)
@@ -90,7 +91,10 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         if number is None:
             return Page([])
     bounds = _bounds(where, after)
-    scope, own = ("all", []) if number is None else ("tenant", [number])
+    scope, own = (
+        "all" if number is None else "tenant",
+        [where.active, where.finished, *([] if number is None else [number])],
+    )
     states = None if where.states is None else [state.value for state in where.states]
     label = None if where.label is None else list(where.label)
     filters = (states, where.kind, where.queue, where.schedule_id, label)
@@ -101,11 +105,9 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         rows = await connection.fetch(SQL["list_failed"], *bounds, *filters, SCAN, limit, *created, *named)
     else:
         rows = await connection.fetch(SQL[f"list_{scope}"], *bounds, *filters, SCAN, limit, *created, *own)
-    edge = None
-    # Where nothing is left out, a full page needs no more of either table than was read.
-    if len(rows) < limit or any(value is not None for value in (*filters, *created)):
-        edge = await connection.fetchval(SQL[f"edge_{scope}"], *bounds, SCAN, *own)
     # One table may have filled the page from beyond the place where the reading of the other stopped.
+    lowest = rows[-1]["id"] if len(rows) == limit else bounds[1]
+    edge = await connection.fetchval(SQL[f"edge_{scope}"], bounds[0], lowest, SCAN, *own)
     seen = [row for row in rows if edge is None or row["id"] >= edge]
     jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
     return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)

@@ -104,6 +104,8 @@ def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:
         "after": below,
         "floor": _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW),
         "scan": SCAN,
+        "active": where.active,
+        "finished": where.finished,
         "states": None if where.states is None else json_text(sorted(where.states)),
         "kind": where.kind,
         "queue": where.queue,
