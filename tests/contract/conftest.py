@@ -114,7 +114,6 @@ async def _stop_time(url: str) -> None:
 
 NOT_OFFERED: Final = {
     "test_ages": "chores are the server's own",
-    "test_alerts": "the server watches",
     "test_audit": "the audit log is written by the server",
     "test_caps": "caps have no store over HTTP yet",
     "test_dependencies_large": "size is a matter of the database",
@@ -124,7 +123,6 @@ NOT_OFFERED: Final = {
     "test_key_races": "keys are looked after at the server",
     "test_keys": "keys are looked after at the server",
     "test_large": "size is a matter of the database",
-    "test_notifications": "messages are sent by the server",
     "test_limit_rules": "rules are set at the server",
     "test_occurrence_faults": "occurrences are made by the server",
     "test_occurrences": "occurrences are made by the server",
