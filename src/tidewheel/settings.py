@@ -177,6 +177,13 @@ _TABLE: Final = (
         "A private network that messages may be sent to, such as 10.0.0.0/8; public ones always may. May be repeated.",
         ("server", "worker", "up"),
     ),
+    Setting(
+        "alert",
+        list,
+        [],
+        "From when on an alert fires, such as queue_age=20m, clock_offset=1s or free_disk=2GiB. May be repeated.",
+        ("server", "worker", "up"),
+    ),
 )
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType({setting.name: setting for setting in _TABLE})
 

@@ -19,7 +19,16 @@ from tidewheel.cli.serving import (
     reserved,
     show_first_key,
 )
-from tidewheel.cli.worker import LogFormat, LogLevel, NotifyPrivate, OtelEndpoint, WithKeeper, plan_of, run_worker
+from tidewheel.cli.worker import (
+    AlertBounds,
+    LogFormat,
+    LogLevel,
+    NotifyPrivate,
+    OtelEndpoint,
+    WithKeeper,
+    plan_of,
+    run_worker,
+)
 from tidewheel.model.retention import parse_upkeep
 from tidewheel.observe.own_log import log_setup, write_log
 from tidewheel.observe.tracing import check_endpoint
@@ -49,6 +58,7 @@ def server(
     log_format: LogFormat = default("log_format"),
     log_level: LogLevel = default("log_level"),
     otel_endpoint: OtelEndpoint = default("otel_endpoint"),
+    alert: AlertBounds = default("alert"),
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C. It runs no jobs: `tide worker` does, and `tide up` does all.
 
@@ -70,6 +80,6 @@ def server(
             replica=checked_replica(replica),
             log=log,
             otel=check_endpoint(otel_endpoint),
-            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private),
+            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private, alert),
         )
         run_worker(plan, DRAIN, partial(show_first_key, database, serve))

@@ -17,6 +17,7 @@ from tidewheel.cli.serving import (
     show_first_key,
 )
 from tidewheel.cli.worker import (
+    AlertBounds,
     App,
     KeepFor,
     LogFormat,
@@ -48,6 +49,7 @@ def up(
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
+    alert: AlertBounds = default("alert"),
     host: Host = default("host"),
     port: Port = default("port"),
     auth: AuthMode = default("auth"),
@@ -86,7 +88,7 @@ def up(
             serve=serve,
             log=log,
             otel=check_endpoint(otel_endpoint),
-            upkeep=parse_upkeep(keep, max_age, notify_private),
+            upkeep=parse_upkeep(keep, max_age, notify_private, alert),
             replica=checked_replica(replica),
         )
         run_worker(plan, DRAIN, prepare)

@@ -63,6 +63,7 @@ WithKeeper = Annotated[bool, setting("keeper", "--keeper/--no-keeper")]
 KeepFor = Annotated[list[str], setting("keep")]
 MaxAge = Annotated[str, setting("max_age")]
 NotifyPrivate = Annotated[list[str], setting("notify_private")]
+AlertBounds = Annotated[list[str], setting("alert")]
 
 
 def worker(
@@ -93,6 +94,7 @@ def worker(
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
+    alert: AlertBounds = default("alert"),
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -110,7 +112,7 @@ def worker(
         log=log_setup(log_format, log_level),
         otel=check_endpoint(otel_endpoint),
         metrics=None if metrics_port is None else (metrics_host, metrics_port),
-        upkeep=parse_upkeep(keep, max_age, notify_private),
+        upkeep=parse_upkeep(keep, max_age, notify_private, alert),
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 

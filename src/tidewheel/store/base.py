@@ -14,7 +14,7 @@ hold throughout:
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -69,6 +69,9 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     def priorities(self) -> tuple[Priority, ...]:
         """The priorities that may be claimed, most urgent first."""
         return tuple(level for level in Priority if self.at_least is None or level <= self.at_least)
+
+
+RUNNING_ONLY: Final = frozenset({State.RUNNING})
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,9 +220,10 @@ class WorkerStore(Protocol):
         """Add a worker, alive, with a lease of its TTL. Always a new id."""
         ...
 
-    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
+    async def beat(self, worker_ids: Sequence[UUID], *, clock: datetime | None = None) -> list[Beat]:
         """Renew the leases of workers that are alive, and tell which of their runs were asked to stop.
 
+        `clock` is what the clock of whoever beats says; by how much it is off is one of the `alert_facts`.
         Who is not in the answer is no longer alive for the store and must end its runs. A lease that has passed but was
         not reaped is renewed.
         """

@@ -251,7 +251,7 @@ class Supervisor:
         sent_at = self._clock.monotonic()
         try:
             async with asyncio.timeout(max(self._lease.fence_at - sent_at, 0)):
-                beats = await self._store.beat(list(members))
+                beats = await self._store.beat(list(members), clock=self._clock.now())
         except (Unavailable, TimeoutError) as error:
             _log.warning("no answer to a beat: %s", error if isinstance(error, Unavailable) else "too late")
             self.numbers.beat(answered=False)
