@@ -57,6 +57,7 @@ async def test_a_clock_that_is_off_is_told_until_it_is_right_again(backend: Back
     await store.beat([fast.id], clock=backend.clock.now() + 7 * SECOND)
     await store.beat([right.id], clock=backend.clock.now() - SECOND / 2)
     assert (await store.alert_facts()).clocks == [ClockFact("fast", 7 * SECOND)]
+    assert [worker.clock_ahead for worker in await store.workers()] == [-SECOND / 2, 7 * SECOND]
     assert await watch.run_once() == 1
     (alert,) = await store.alerts(state=AlertState.FIRING)
     assert (alert.rule, alert.subject, alert.told) == (
