@@ -136,10 +136,10 @@ NOT_OFFERED: Final = {
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    out = [item for item in items if "remote" in item.name and item.path.stem in NOT_OFFERED]
+    out = {item for item in items if "remote" in item.name and item.path.stem in NOT_OFFERED}
     if out:
-        items[:] = [item for item in items if item not in set(out)]
-        config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if item not in out]
+        config.hook.pytest_deselected(items=list(out))
 
 
 def pytest_configure(config: pytest.Config) -> None:

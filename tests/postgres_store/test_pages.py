@@ -41,6 +41,7 @@ async def _rows_read(store: PostgresStore) -> int:
         JobFilter(tenant="default", states=frozenset({State.SUCCEEDED})),
         JobFilter(tenant="default", states=frozenset({State.QUEUED}), kind="test.job"),
         JobFilter(tenant="default", states=frozenset({State.SUCCEEDED}), kind="test.job"),
+        JobFilter(tenant="default", states=frozenset({State.RUNNING})),
         JobFilter(),
     ],
 )
@@ -51,6 +52,8 @@ async def test_a_page_reads_about_as_much_as_it_shows(
         worker = await store.register(a_worker())
         await store.submit(some_jobs(1, kind="test.job"))
         await finish(store, worker, await claim(store, worker, 1))
+        await store.submit(some_jobs(PAGE, kind="test.job"))
+        await claim(store, worker, PAGE)
         await store.submit(some_jobs(2_000, kind="test.job", delay=HOUR))
         connection = await connect(postgres_database)
         await connection.fetchval("SELECT tidewheel.prepare_days((now() AT TIME ZONE 'UTC')::date - 7, 8)")

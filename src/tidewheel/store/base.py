@@ -14,7 +14,7 @@ hold throughout:
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -69,6 +69,9 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     def priorities(self) -> tuple[Priority, ...]:
         """The priorities that may be claimed, most urgent first."""
         return tuple(level for level in Priority if self.at_least is None or level <= self.at_least)
+
+
+RUNNING_ONLY: Final = frozenset({State.RUNNING})
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,7 +52,7 @@ SELECT id FROM (
          WHERE $5::boolean AND id < $1 AND id >= $2 ORDER BY id DESC OFFSET $3 - 1 LIMIT 1)
        ) AS edge ORDER BY id DESC LIMIT 1
 
--- name: list_tenant
+-- name: list_all_of_tenant
 -- Rows compared as a whole, so that only the index on them serves: the one on id alone would walk over everyone's jobs.
 -- Ordered as a whole, too, all the way: by id alone all that was read would have to be sorted.
 (SELECT * FROM (
@@ -76,7 +76,7 @@ UNION ALL
   ORDER BY tenant_id DESC, id DESC LIMIT $9)
 ORDER BY tenant_id DESC, id DESC LIMIT $9
 
--- name: edge_tenant
+-- name: edge_all_of_tenant
 SELECT id FROM (
        (SELECT id FROM tidewheel.job
          WHERE $4::boolean AND (tenant, id) < ($6, $1) AND (tenant, id) >= ($6, $2)
@@ -87,8 +87,23 @@ SELECT id FROM (
          ORDER BY tenant DESC, id DESC OFFSET $3 - 1 LIMIT 1)
        ) AS edge ORDER BY id DESC LIMIT 1
 
+-- name: list_running
+-- What runs is no more than the workers can do at once, and has an index of its own; `IS TRUE` keeps the planner off others.
+WITH running AS MATERIALIZED (
+    SELECT id FROM tidewheel.job
+     WHERE state = 'running' AND (id < $1) IS TRUE AND (id >= $2) IS TRUE AND ($11::integer IS NULL OR tenant = $11)
+)
+SELECT active_job.*
+  FROM running
+  JOIN tidewheel.active_job ON active_job.id = running.id
+ WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
+   AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
+   AND ($9::timestamptz IS NULL OR created_at >= $9) AND ($10::timestamptz IS NULL OR created_at < $10)
+ ORDER BY active_job.id DESC LIMIT $8
+
 -- name: list_failed
--- Those that ended without success by a part of the message of their error: they are few, and have partitions of their own.
+-- Those that ended without success, perhaps with a part of the message of their error: they are few, and have partitions of
+-- their own.
 SELECT * FROM (
        SELECT * FROM tidewheel.finished_job
         WHERE id < $1 AND id >= $2 AND state IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped')
@@ -97,13 +112,32 @@ SELECT * FROM (
  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
    AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
-   AND ($12::text IS NULL OR tenant = $12) AND strpos(error ->> 'message', $13) > 0
+   AND ($12::text IS NULL OR strpos(error ->> 'message', $12) > 0)
  ORDER BY id DESC LIMIT $9
 
 -- name: edge_failed
 SELECT id FROM tidewheel.job_history
  WHERE id < $1 AND id >= $2 AND state IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped')
  ORDER BY id DESC OFFSET $3 - 1 LIMIT 1
+
+-- name: list_failed_of_tenant
+SELECT * FROM (
+       SELECT * FROM tidewheel.finished_job
+        WHERE (tenant_id, id) < ($13, $1) AND (tenant_id, id) >= ($13, $2)
+          AND state IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped')
+        ORDER BY tenant_id DESC, id DESC LIMIT $8
+       ) AS seen
+ WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
+   AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
+   AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+   AND ($12::text IS NULL OR strpos(error ->> 'message', $12) > 0)
+ ORDER BY tenant_id DESC, id DESC LIMIT $9
+
+-- name: edge_failed_of_tenant
+SELECT id FROM tidewheel.job_history
+ WHERE (tenant, id) < ($4, $1) AND (tenant, id) >= ($4, $2)
+   AND state IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped')
+ ORDER BY tenant DESC, id DESC OFFSET $3 - 1 LIMIT 1
 
 -- name: counts
 SELECT tenant.name AS tenant, lane.queue, lane.kind, counted.state, counted.priority, sum(counted.jobs)::bigint AS jobs

@@ -86,6 +86,17 @@ SELECT * FROM (
  ORDER BY id DESC
  LIMIT :limit
 
+-- name: find_running
+-- What runs is no more than the workers can do at once, and has an index of its own; + keeps the planner off the others.
+SELECT * FROM active_job
+ WHERE state = 'running' AND +id < :after AND +id >= :floor AND (:tenant IS NULL OR +tenant_id = :tenant)
+   AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+   AND (:schedule IS NULL OR schedule_id = :schedule)
+   AND (:label IS NULL OR labels ->> :label = :text)
+   AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
+ ORDER BY +id DESC
+ LIMIT :limit
+
 -- name: find_few
 -- For one state of those that are few: its index leads straight to them, however many succeeded in between.
 SELECT * FROM finished_job
