@@ -65,6 +65,15 @@ def parse_pace(text: object, burst: object = None, field: str = "rate") -> Pace:
     return check_pace(Pace(starts, seconds, given), field)
 
 
+def pace_of(text: object, burst: object = None) -> Pace | None:
+    """Read a pace where there may be none; a burst alone means nothing."""
+    if text is not None:
+        return parse_pace(text, burst)
+    if burst is not None:
+        raise Invalid("burst", "belongs to a rate")
+    return None
+
+
 def check_pace(pace: Pace, field: str = "rate") -> Pace:
     """Refuse paces that would stop everything for ever, or none."""
     if pace.starts < 1:

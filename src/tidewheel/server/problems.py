@@ -201,7 +201,8 @@ def refusal_of(error: TideError) -> Refused | None:
 
 def _about(error: TideError) -> dict[str, str | int]:
     """Return what an error says it is about."""
-    return {name: value if isinstance(value, int) else str(value) for name, value in vars(error).items()}
+    told = {name: value for name, value in vars(error).items() if value is not None}
+    return {name: value if isinstance(value, int) else str(value) for name, value in told.items()}
 
 
 def _advice_of(error: TideError, code: Code) -> list[tuple[str, str]]:

@@ -61,7 +61,9 @@ _BY_CODE: Final[Mapping[str, Callable[[Problem], TideError]]] = {
     "not-found": lambda told: NotFound(told.about.get("what", "such thing"), told.about.get("key", "")),
     "key-reused": lambda told: KeyReused(told.about.get("key", "")),
     "already-active": lambda told: AlreadyActive(_id(told, "job_id"), told.about.get("key", "")),
-    "queue-full": lambda told: QueueFull(told.about.get("queue", ""), int(told.about.get("most", 0))),
+    "queue-full": lambda told: QueueFull(
+        told.detail, int(told.about.get("most", 0)), queue=told.about.get("queue"), key=told.about.get("key")
+    ),
     "id-taken": lambda told: IdTaken(_id(told, "job_id")),
     "name-taken": lambda told: NameTaken(told.about.get("name", "")),
     "precondition-failed": lambda told: StaleVersion(
