@@ -24,6 +24,9 @@ def default(name: str) -> Any:
 Database = Annotated[str, setting("database")]
 Blobs = Annotated[str | None, setting("blobs")]
 SecretsFolder = Annotated[str | None, setting("secrets")]
+IdempotencyKey = Annotated[
+    str | None, typer.Option("--key", help="An idempotency key: the same key twice makes one job.")
+]
 OverflowName = Annotated[
     str, typer.Option("--overflow", help=f"What becomes of one too many: {', '.join(get_args(Overflow))}.")
 ]

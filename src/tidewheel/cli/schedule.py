@@ -24,7 +24,7 @@ from tidewheel.cli.asking import (
 )
 from tidewheel.cli.guessing import did_you_mean
 from tidewheel.cli.lazy import group
-from tidewheel.cli.options import Blobs
+from tidewheel.cli.options import Blobs, IdempotencyKey
 from tidewheel.cli.showing import Columns, Format, Yes, confirm, plain, show_list, show_one, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
@@ -230,10 +230,10 @@ def resume(session: Session, name: Name) -> None:
 
 
 @verb(app)
-def trigger(session: Session, name: Name) -> None:
+def trigger(session: Session, name: Name, *, key: IdempotencyKey = None) -> None:
     """Make a job of a schedule now, also if it is paused, and print its id; its plan stays as it is."""
     found = session.ask(lambda store: _find(store, session, name))
-    made = session.ask(lambda store: store.trigger_schedule(found.id, tenant=session.tenant))
+    made = session.ask(lambda store: store.trigger_schedule(found.id, key=key, tenant=session.tenant)).occurrence
     if session.output is Format.TABLE:
         typer.echo(made.job_id)
     else:

@@ -21,7 +21,7 @@ from tidewheel.cli.asking import (
     parse_instant,
     wishes_of,
 )
-from tidewheel.cli.options import Blobs
+from tidewheel.cli.options import Blobs, IdempotencyKey
 from tidewheel.cli.picking import job_id
 from tidewheel.cli.showing import Format, show_value
 from tidewheel.cli.verb import Session, with_session
@@ -41,7 +41,6 @@ Every = Annotated[str | None, typer.Option("--every", help="Run it again and aga
 Timezone = Annotated[str | None, typer.Option("--timezone", help="The zone of --cron, such as Europe/Paris.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the job, or of the schedule.")]
 After = Annotated[list[str], typer.Option("--after", help="The id of a job that must have ended before; repeatable.")]
-Key = Annotated[str | None, typer.Option(help="An idempotency key: the same key twice makes one job.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end and print its output; exit with 1 if it failed.")]
 Follow = Annotated[bool, typer.Option("--follow", help="As --wait, and say how it stands whenever that changes.")]
 
@@ -64,7 +63,7 @@ def submit(
     priority: Level = None,
     queue: QueueName = None,
     after: After = [],  # noqa: B006
-    key: Key = None,
+    key: IdempotencyKey = None,
     name: Name = None,
     label: Labels = [],  # noqa: B006
     timeout: Timeout = None,

@@ -35,6 +35,17 @@ def submit(session: Session, jobs: Sequence[Prepared]) -> list[Submitted]:
     return answers
 
 
+def known_by_key(session: Session, tenant: int, key: str, fingerprint: bytes | None) -> UUID | None:
+    """Return the job that came with the same idempotency key before. Raises KeyReused."""
+    found = session.rows("find_key", tenant=tenant, key=key)
+    if not found:
+        return None
+    of_first, job_id = found[0]
+    if of_first != fingerprint:
+        raise KeyReused(key)
+    return id_of(job_id)
+
+
 class Batch:
     """Jobs on their way into the store. Plain ones are gathered; one with a key first writes what was gathered."""
 
@@ -50,8 +61,10 @@ class Batch:
     def add(self, job: Prepared, field: str) -> Submitted:
         """Take a job in, or find the one that stands for it."""
         lane = self._lanes.intern(self._session.connection, job.lane)
-        if job.idempotency_key is not None and (known := self._known(job, lane)) is not None:
-            return Submitted(known, created=False)
+        if job.idempotency_key is not None:
+            known = known_by_key(self._session, lane.tenant, job.idempotency_key, job.fingerprint)
+            if known is not None:
+                return Submitted(known, created=False)
         active = None if job.unique_key is None else self._active(job, lane)
         job_id = active or job.id or self._session.make_id()
         if job.idempotency_key is not None:
@@ -91,16 +104,6 @@ class Batch:
         self._rows.append(row)
         if job.id is not None:
             self._given.append(job.id)
-
-    def _known(self, job: Prepared, lane: Lane) -> UUID | None:
-        """Return the job that came with the same idempotency key before."""
-        found = self._session.rows("find_key", tenant=lane.tenant, key=job.idempotency_key)
-        if not found:
-            return None
-        fingerprint, job_id = found[0]
-        if fingerprint != job.fingerprint:
-            raise KeyReused(str(job.idempotency_key))
-        return id_of(job_id)
 
     def _keep_key(self, job: Prepared, lane: Lane, job_id: UUID) -> None:
         self._session.run(
