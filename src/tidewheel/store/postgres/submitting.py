@@ -54,6 +54,13 @@ class Submitting(Part):
         self._tell_of_added(jobs)
         return answers
 
+    async def seen_before(self, specs: Sequence[JobSpec]) -> list[bool]:
+        slots = [(spec.tenant, spec.idempotency_key) for spec in specs]
+        asked = [tenant for tenant, _ in slots], [key for _, key in slots]
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["seen_keys"], *asked))
+        known = {tuple(row) for row in rows}
+        return [slot in known for slot in slots]
+
     def _tell_of_added(self, jobs: list[Prepared]) -> None:
         """Give a hint if one of the jobs is due soon."""
         soon = datetime.fromtimestamp(self._db.time(), UTC) + SOON

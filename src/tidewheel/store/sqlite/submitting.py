@@ -5,13 +5,15 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import apsw
 import msgspec
 
 from tidewheel.errors import AlreadyActive, KeyReused
-from tidewheel.model.job import Submitted
+from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import Prepared, field_of
 from tidewheel.store.lanes import Lane
+from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.relating import Child, check_free, relate
@@ -33,6 +35,13 @@ def submit(session: Session, jobs: Sequence[Prepared]) -> list[Submitted]:
     batch.write()
     batch.relate()
     return answers
+
+
+def seen_before(connection: apsw.Connection, specs: Sequence[JobSpec]) -> list[bool]:
+    """See `store.base.JobStore.seen_before`."""
+    asked = [(spec.tenant, spec.idempotency_key) for spec in specs]
+    known = {tuple(row) for row in rows(connection, "seen_keys", {"asked": json_text(asked)})}
+    return [slot in known for slot in asked]
 
 
 def known_by_key(session: Session, tenant: int, key: str, fingerprint: bytes | None) -> UUID | None:
