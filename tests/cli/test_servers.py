@@ -106,7 +106,7 @@ def test_a_profile_names_a_place_and_variables_come_before_it(served: tuple[Path
     assert job in {each["id"] for each in json.loads(listed.stdout)}, listed.stderr
     assert tide(tmp_path, "job", "list", TIDE_PROFILE="production", TIDE_OUTPUT="table").stdout.startswith("id ")
     wrong = tide(tmp_path, "--profile", "producton", "job", "list")
-    assert (wrong.returncode, "did you mean 'production'?" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "did you mean production?" in wrong.stderr) == (2, True)
     (tmp_path / "tidewheel.toml").write_text('[profile.x]\nulr = "https://x"\n')
     wrong = tide(tmp_path, "job", "list")
-    assert (wrong.returncode, "profile.x has no 'ulr'; did you mean 'url'?" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "profile.x has no 'ulr'; did you mean url?" in wrong.stderr) == (2, True)

@@ -11,11 +11,11 @@ import msgspec
 import typer
 
 from tidewheel.blobs import open_blobs
-from tidewheel.cli.guessing import name_among
 from tidewheel.cli.options import parse_labels
 from tidewheel.cli.verb import Session
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
+from tidewheel.model.guessing import name_among
 from tidewheel.model.job import JobSpec
 from tidewheel.sdk import builtin
 from tidewheel.sdk.app import App

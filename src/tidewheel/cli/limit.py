@@ -4,13 +4,13 @@ from typing import Annotated, Final, get_args
 
 import typer
 
-from tidewheel.cli.guessing import did_you_mean, name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import OverflowName
 from tidewheel.cli.showing import Columns, show_list
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.cap import Overflow
+from tidewheel.model.guessing import did_you_mean, name_among
 from tidewheel.model.limit import Limit, LimitRule, by_hand
 from tidewheel.model.rate import pace_of
 from tidewheel.store.base import Store

@@ -7,7 +7,6 @@ from typing import Annotated, Final, get_args
 import msgspec
 import typer
 
-from tidewheel.cli.guessing import did_you_mean, name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import OverflowName
 from tidewheel.cli.showing import Columns, show_list
@@ -15,6 +14,7 @@ from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.errors import NotFound
 from tidewheel.model.cap import Overflow, QueueCap
+from tidewheel.model.guessing import did_you_mean, name_among
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import State
 from tidewheel.store.base import Counts, Store

@@ -22,13 +22,13 @@ from tidewheel.cli.asking import (
     parse_instant,
     wishes_of,
 )
-from tidewheel.cli.guessing import did_you_mean
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import Blobs, IdempotencyKey
 from tidewheel.cli.showing import Columns, Format, Yes, confirm, plain, show_list, show_one, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.errors import NotFound
+from tidewheel.model.guessing import did_you_mean
 from tidewheel.model.schedule import Occurrence, Schedule
 from tidewheel.sdk.schedules import Schedules
 from tidewheel.store.base import Store

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from tidewheel.cli.asking import parse_instant
-from tidewheel.cli.guessing import name_among
 from tidewheel.errors import Invalid
+from tidewheel.model.guessing import name_among
 from tidewheel.model.overlap import Overlap
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.triggers import Interval, Trigger, parse_rule
