@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from tests.api.conftest import Api, problem
+from tidewheel.model.problem import CODES
 from tidewheel.server.access import is_loopback
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.entrance import host_of
 from tidewheel.server.openapi import openapi_of, plain_path
-from tidewheel.server.problems import CODES
 from tidewheel.server.table import ENDPOINTS
 
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(openapi_of(ENDPOINTS)))

@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from tidewheel.model.access import Action
+from tidewheel.model.problem import Code
 from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.endpoints import schedule_times, schedules
-from tidewheel.server.problems import Code
 from tidewheel.server.schedule_document import (
     OccurrencePage,
     PreviewList,
