@@ -31,6 +31,7 @@ _TYPES: Final[Mapping[type, str]] = {
 }
 _SERVING: Final = ("server", "up")
 _WORKING: Final = ("worker", "up")
+_PROCESSES: Final = ("server", "worker", "up")
 
 
 class Setting(NamedTuple):
@@ -134,6 +135,24 @@ _TABLE: Final = (
         ("worker",),
     ),
     Setting("name", str, None, "The worker's name, for people.  [default: the host's name]", ("worker",)),
+    Setting("log_format", str, "text", "How it writes its own log, to stderr: text or json.", _PROCESSES),
+    Setting("log_level", str, "info", "What it writes: debug, info, warning or error, and all above.", _PROCESSES),
+    Setting(
+        "otel_endpoint",
+        str,
+        None,
+        "Where spans of submits and runs are sent, by OTLP over HTTP, such as http://collector:4318. Needs the extra "
+        "otel; OTEL_EXPORTER_OTLP_ENDPOINT does the same.",
+        _PROCESSES,
+    ),
+    Setting(
+        "metrics_port",
+        int,
+        None,
+        "The port on which it answers /metrics, /livez and /readyz; 0 takes any that is free. Without it, none.",
+        ("worker",),
+    ),
+    Setting("metrics_host", str, "127.0.0.1", "The address of that port.", ("worker",)),
     Setting("keeper", bool, default=True, help="Whether to do a share of the chores.", commands=("server", "worker")),
     Setting(
         "secrets",
@@ -156,6 +175,13 @@ _TABLE: Final = (
         list,
         [],
         "A private network that messages may be sent to, such as 10.0.0.0/8; public ones always may. May be repeated.",
+        ("server", "worker", "up"),
+    ),
+    Setting(
+        "alert",
+        list,
+        [],
+        "From when on an alert fires, such as queue_age=20m, clock_offset=1s or free_disk=2GiB. May be repeated.",
         ("server", "worker", "up"),
     ),
 )

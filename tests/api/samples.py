@@ -142,7 +142,7 @@ SAMPLES: Final = {
     "get_worker": Sample("/v1/workers/{}", "worker"),
     "claim_jobs": Sample("/v1/workers/{}/claim", "worker", {"limit": 1}),
     "list_runs": Sample("/v1/workers/{}/runs", "worker"),
-    "beat_worker": Sample("/v1/workers/{}/heartbeat", "worker"),
+    "beat_worker": Sample("/v1/workers/{}/heartbeat", "worker", {"clock": "2030-01-01T00:00:00Z"}),
     "list_stopping": Sample("/v1/workers/{}/stopping", "worker"),
     "settle_runs": Sample("/v1/workers/{}/settle", "worker", {"ends": []}),
     "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),

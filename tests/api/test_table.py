@@ -129,6 +129,24 @@ async def test_a_store_that_is_gone_is_told_with_503_and_without_its_secrets(lon
         assert "tide.db" not in found["detail"]
 
 
+async def test_a_request_is_a_line_of_the_log_without_its_query_or_its_grant(
+    lone_api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", logger="tidewheel.access"):
+        await lone_api.client.get("/livez")
+        await lone_api.client.get("/v1/jobs?limit=a-secret")
+        await lone_api.client.get("/v1/downloads/a-secret-grant")
+    lines = [record for record in caplog.records if record.name == "tidewheel.access"]
+
+    said = [(line.levelname, line.getMessage(), vars(line)["endpoint"], vars(line)["status"]) for line in lines]
+    assert said == [
+        ("DEBUG", "GET /livez", "live", 200),
+        ("INFO", "GET /v1/jobs", "list_jobs", 400),
+        ("INFO", "GET /v1/downloads/{grant}", "download", 403),
+    ]
+    assert "secret" not in caplog.text
+
+
 async def test_request_ids_are_taken_over_if_they_are_sound(lone_api: Api) -> None:
     given = await lone_api.client.get("/livez", headers={"x-request-id": "abc-1"})
     unsound = await lone_api.client.get("/livez", headers={"x-request-id": "a b" * 100})

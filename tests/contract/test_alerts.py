@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.builders import DAY, HOUR, MINUTE, a_job, a_schedule, a_worker
+from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule, a_worker
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, finish, start, submit
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.keeper.alerts import Watch
-from tidewheel.model.alert import AlertState, Finding, KindFact, QueueFact, Rule, WindowSpec
+from tidewheel.model.alert import AlertState, ClockFact, Finding, KindFact, QueueFact, Rule, WindowSpec
+from tidewheel.model.alert_bounds import Bounds
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.notification import Event, SubscriptionSpec
@@ -50,6 +51,30 @@ async def test_a_job_of_a_schedule_that_waits_beyond_its_time_is_told(backend: B
     assert (fact.tenant, fact.schedule, fact.waits, fact.missed) == ("default", "nightly", 7 * MINUTE, None)
 
 
+async def test_a_clock_that_is_off_is_told_until_it_is_right_again(backend: Backend, store: Store) -> None:
+    watch = Watch(store)
+    fast, right = [await store.register(a_worker(name, ttl=HOUR)) for name in ("fast", "right")]
+    await store.beat([fast.id], clock=backend.clock.now() + 7 * SECOND)
+    await store.beat([right.id], clock=backend.clock.now() - SECOND / 2)
+    assert (await store.alert_facts()).clocks == [ClockFact("fast", 7 * SECOND)]
+    assert await watch.run_once() == 1
+    (alert,) = await store.alerts(state=AlertState.FIRING)
+    assert (alert.rule, alert.subject, alert.told) == (
+        Rule.CLOCK,
+        "fast",
+        "the clock of worker fast is 7s ahead of the database's",
+    )
+    await store.beat([fast.id])  # who says nothing changes nothing
+    assert await watch.run_once() == 0
+    await store.beat([fast.id], clock=backend.clock.now())
+    assert await watch.run_once() == 1
+    assert await Watch(store, Bounds(clock_offset=SECOND)).run_once() == 0
+    await store.beat([right.id], clock=backend.clock.now() - 2 * SECOND)
+    assert await Watch(store, Bounds(clock_offset=SECOND)).run_once() == 1
+    await store.deregister(right.id)
+    assert (await store.alert_facts()).clocks == []
+
+
 async def test_what_is_found_fires_once_and_is_resolved_when_it_is_over(backend: Backend, store: Store) -> None:
     assert await store.keep_alerts([OLD, BAD]) == 2
     assert await store.keep_alerts([OLD, BAD]) == 0
@@ -76,6 +101,7 @@ async def test_firing_and_resolving_are_events(store: Store) -> None:
     assert len({parcel.key for parcel in parcels}) == 2
 
 
+@pytest.mark.native("the server notes whose key it was")
 async def test_an_alert_can_be_acknowledged_once(store: Store) -> None:
     await store.keep_alerts([BAD])
     (alert,) = await store.alerts()

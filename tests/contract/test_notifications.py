@@ -1,6 +1,7 @@
 """Notifications: what is noted with an outcome, who hears of it, and how often it is tried."""
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -188,14 +189,17 @@ async def test_what_is_not_accepted_is_tried_ever_more_rarely_for_a_day(
         (delivery,) = await store.deliveries()
         if delivery.state is DeliveryState.FAILED:
             break
+        assert delivery.next_at is not None
         pauses.append(delivery.next_at - backend.clock.now())
         assert await store.take_deliveries() == []
         await backend.clock.advance(pauses[-1])
     assert pauses == sorted(pauses)
     assert pauses[0] == 5 * SECOND
     assert timedelta(hours=20) < backend.clock.now() - began <= DAY
-    assert delivery.answer == "503"
+    assert (delivery.answer, delivery.next_at) == ("503", None)
     assert await store.take_deliveries() == []
+    assert [(each.accepted, each.answer) for each in delivery.attempts] == [(False, "503")] * delivery.tries
+    assert [later.at - each.at for each, later in pairwise(delivery.attempts)] == pauses
 
 
 async def test_a_sender_that_died_is_followed_by_another_whose_word_counts(

@@ -20,6 +20,7 @@ from tidewheel.model.notification import (
     SubscriptionSpec,
     parse_events,
 )
+from tidewheel.model.worker_protocol import Me
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 
@@ -172,8 +173,10 @@ def resend(
 
 
 async def _named(store: Store, name: str, tenant: str | None) -> Channel:
+    me: Me | None = getattr(store, "me", None)  # a server knows who one is: a key of one tenant has no others
+    owner = me.tenant if tenant is None and me is not None else tenant
     for channel in await store.channels(tenant=tenant):
-        if channel.name == name and channel.tenant == tenant:
+        if channel.name == name and channel.tenant == owner:
             return channel
     raise NotFound("channel", name)
 

@@ -1,5 +1,6 @@
 """`tide submit`: hand over a command or a task to be run, and wait for it if wished."""
 
+import os
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +15,8 @@ from tidewheel.cli.verb import Session, with_session
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Job, JobSpec
 from tidewheel.model.states import State
+from tidewheel.model.trace import trace_of
+from tidewheel.observe.tracing import sending
 from tidewheel.store.base import Store
 from tidewheel.tasks.definition import COMMAND
 from tidewheel.tasks.scheduling import schedule_of
@@ -99,7 +102,8 @@ def _name_of(work: Work) -> str | None:
 
 def _submit(session: Session, spec: JobSpec, *, wait: bool, tell: bool) -> None:
     async def hand_over(store: Store) -> tuple[Any, Job | None]:
-        [answer] = await store.submit([spec])
+        with sending([spec], trace_of(os.environ.get("TRACEPARENT"), os.environ.get("TRACESTATE"))) as specs:
+            [answer] = await store.submit(specs)
         if session.output is Format.TABLE:
             typer.echo(answer.job_id, err=wait)
         told = (lambda text: typer.echo(f"tide: {text}", err=True)) if tell else None

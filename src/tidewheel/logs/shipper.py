@@ -72,6 +72,8 @@ class LogShipper:
         self._dropped: dict[Run, _Dropped] = {}
         self._taken = 0
         self._done = 0
+        self.lost = 0
+        """Lines that found no room, or were refused."""
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._loop = asyncio.get_running_loop()
         self._some = asyncio.Event()
@@ -109,6 +111,7 @@ class LogShipper:
         return max(0, min(len(lines), self._settings.buffer_lines - len(self._buffer)))
 
     def _drop(self, lines: Sequence[LogLine]) -> None:
+        self.lost += len(lines)
         run = (lines[0].job_id, lines[0].token)
         self._dropped.setdefault(run, _Dropped(lines[0])).lines += len(lines)
 

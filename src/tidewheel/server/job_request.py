@@ -69,6 +69,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit_keys: Annotated[list[Name], Meta(max_length=8)] = []
     idempotency_key: Name | None = None
     """As the header of that name, for jobs of a batch."""
+    traceparent: str | None = None
+    """The span that submits it, as the header of that name; one that is not written as it should be is ignored."""
+    tracestate: str | None = None
     unique_key: Name | None = None
     """At most one active job has it."""
     unique: Unique = "reject"
@@ -148,17 +151,20 @@ def retry_of(request: RetryRequest) -> RetryPolicy:
 
 
 def _options(request: JobRequest) -> Options:
-    retry = request.retry
-    if retry == _DEFAULT and request.timeout == _TIMEOUT and request.name is request.description is None:
+    retry, words = request.retry, (request.name, request.description, request.traceparent)
+    if retry == _DEFAULT and request.timeout == _TIMEOUT and words == _NO_WORDS:
         return _OPTIONS
     return Options(
         name=request.name,
         description=request.description,
         retry=retry_of(retry),
         timeout=duration_of(request.timeout, "timeout"),
+        traceparent=request.traceparent,
+        tracestate=request.tracestate,
     )
 
 
 _DEFAULT = RetryRequest()
 _TIMEOUT = DEFAULT_TIMEOUT.total_seconds()
 _OPTIONS = Options()
+_NO_WORDS = (None, None, None)

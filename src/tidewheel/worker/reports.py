@@ -13,6 +13,7 @@ from tidewheel.errors import TideError, Unavailable
 from tidewheel.logs.masks import Masks
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
+from tidewheel.model.log import LogLine
 from tidewheel.model.note import RunNote, merge_notes
 from tidewheel.store.telling import LogStore, NoteStore
 from tidewheel.tasks.ending import Ended
@@ -110,11 +111,16 @@ class Reports:
         self._notes: dict[RunKey, RunNote] = {}
         self._noted = asyncio.Event()
         self._writing = asyncio.Lock()
-        self.shipper = LogShipper(store.append_logs, clock)
+        self.lines_stored = 0
+        self.shipper = LogShipper(self._append, clock)
 
     def open(self, job_id: UUID, token: int) -> Report:
         """Return where a run may speak."""
         return Report(self, (job_id, token))
+
+    async def _append(self, lines: Sequence[LogLine]) -> None:
+        await self._store.append_logs(lines)
+        self.lines_stored += len(lines)
 
     def note(self, note: RunNote) -> None:
         """Keep a note; of each kind the last one counts."""
@@ -138,9 +144,9 @@ class Reports:
                 if key in self._notes or self._writing.locked():
                     await self._write_notes()
         except TimeoutError:
-            _log.warning("the last notes of job %s were not stored in time", key[0])
+            _log.warning("the last notes of job %s were not stored in time", key[0], extra={"job_id": str(key[0])})
         if not await self.shipper.flush(*key):
-            _log.warning("the last lines of job %s were not stored in time", key[0])
+            _log.warning("the last lines of job %s were not stored in time", key[0], extra={"job_id": str(key[0])})
 
     async def _write_notes(self) -> None:
         async with self._writing:

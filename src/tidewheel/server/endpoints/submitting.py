@@ -11,6 +11,8 @@ import msgspec
 from tidewheel.errors import Invalid, OutcomeUnknown, TideError, TooMany
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
+from tidewheel.model.trace import trace_of
+from tidewheel.observe.tracing import sending
 from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.intake import Intake
@@ -93,6 +95,16 @@ async def _take_in(
     store: Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]],
 ) -> list[Submitted]:
     """Store jobs within the bounds of their tenants, and have it written down."""
+    with sending(specs, trace_of(call.headers.get("traceparent"), call.headers.get("tracestate"))) as traced:
+        return await _store_traced(service, call, traced, store)
+
+
+async def _store_traced(
+    service: Service,
+    call: Call[Any, Any],
+    specs: Sequence[JobSpec],
+    store: Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]],
+) -> list[Submitted]:
     let_in = await _let_in(service, specs)
     try:
         answers = await store(specs)
@@ -106,6 +118,8 @@ async def _take_in(
         made = [answer.job_id for spec, answer in pairs if answer.created and spec.tenant == tenant]
         service.quotas.give_back(tenant, let_in[tenant] - len(made))
         service.audit.note_submit(call.actor, made, tenant=tenant)
+    for queue, jobs in Counter(spec.queue for spec, one in zip(specs, answers, strict=True) if one.created).items():
+        service.metrics.submitted(queue, jobs)
     return answers
 
 

@@ -61,6 +61,8 @@ WORKER_PROTOCOL: Final = (
         "Renew the lease, and hear which runs shall stop",
         worker_protocol.beat,
         wire.Heartbeat,
+        body=wire.HeartbeatRequest,
+        body_optional=True,
         errors=_LOST,
     ),
     _say(

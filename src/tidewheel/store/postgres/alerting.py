@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import NotFound
@@ -12,11 +12,14 @@ from tidewheel.model.alert import (
     Alert,
     AlertFacts,
     AlertState,
+    ClockFact,
     Finding,
     KindFact,
     QueueFact,
+    ReplicaFact,
     ScheduleFact,
     SnapshotFact,
+    TableFact,
     Window,
     WindowSpec,
     check_window_spec,
@@ -29,6 +32,9 @@ from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, wi
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT, Part
 from tidewheel.store.postgres.scheduling import store_now
+
+_FEW: Final = 100
+"""Dead rows that are not worth telling."""
 
 
 class Alerting(Part):
@@ -94,6 +100,9 @@ async def _facts(connection: Connection) -> AlertFacts:
         kinds=[KindFact(*row) for row in await connection.fetch(SQL["kind_facts"], LOOK_BACK)],
         schedules=[ScheduleFact(*row) for row in await connection.fetch(SQL["schedule_facts"])],
         snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],
+        tables=[TableFact(*row) for row in await connection.fetch(SQL["table_facts"], _FEW)],
+        replicas=[ReplicaFact(*row) for row in await connection.fetch(SQL["replica_facts"])],
+        clocks=[ClockFact(*row) for row in await connection.fetch(SQL["clock_facts"])],
     )
 
 

@@ -60,6 +60,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None
     schedule_id: UUID | None
     recurrence: str | None
+    traceparent: str | None
     after: tuple[UUID, ...]
     on_parent_failure: OnParentFailure | None
     state: State

@@ -40,6 +40,8 @@ def job_request(spec: JobSpec, prepared: Prepared) -> dict[str, Any]:
         "needs": {"resources": spec.needs.resources, "labels": spec.needs.labels},
         "retry": retry_body(options.retry),
         "timeout": options.timeout.total_seconds(),
+        "traceparent": options.traceparent,
+        "tracestate": options.tracestate,
         "run_at": spec.run_at,
         "delay": None if spec.delay is None else spec.delay.total_seconds(),
         "start_by": spec.start_by,

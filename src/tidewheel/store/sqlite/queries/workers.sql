@@ -9,7 +9,7 @@ SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, registered_at, 
 
 -- name: beat
 UPDATE worker
-   SET beat = beat + 1, beat_at = :now, lease_until = :now + ttl
+   SET beat = beat + 1, beat_at = :now, lease_until = :now + ttl, clock_ahead = coalesce(:clock - :now, clock_ahead)
  WHERE id IN (SELECT unhex(value) FROM json_each(:workers)) AND alive
 RETURNING id, beat, lease_until
 
