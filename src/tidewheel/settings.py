@@ -5,15 +5,15 @@ A setting `max_age` is the option `--max-age`, the variable `TIDE_MAX_AGE` and t
 options from this table, and `docs/reference/settings.md` is made from it.
 """
 
-import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tidewheel.errors import Invalid
+from tidewheel.model.guessing import did_you_mean
 
 PREFIX: Final = "TIDE_"
 _OF_TASKS: Final = "TIDE_SECRET_"
@@ -234,12 +234,6 @@ def _check(path: Path, name: str, value: Any) -> None:
         good = good and all(isinstance(one, str) for one in value)
     if not good:
         raise Invalid("config", f"{path}: {name} must be {_TYPES[setting.type]}, not {value!r:.60}")
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return what someone may have meant, as the end of a sentence."""
-    close = difflib.get_close_matches(name.lower(), list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def find_file(chosen: str | None, environment: Mapping[str, str], folder: Path) -> Path | None:

@@ -28,6 +28,7 @@ async def test_a_queue_says_how_long_its_first_job_waits_and_who_serves_it(backe
     await backend.clock.advance(2 * MINUTE)
     await submit(store, queue="slow")
     assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 0)]
+    assert await store.queue_waits() == [QueueFact("slow", 2 * MINUTE, 0)]
     await store.register(a_worker(queues=("slow", "other"), ttl=HOUR))
     assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 1)]
     await store.close_gate(GateSpec(mode=GateMode.HOLD, queue="slow"))

@@ -49,6 +49,15 @@ async def test_a_key_with_another_request_is_refused(store: Store, other: dict[s
     assert len(await everything(store)) == 1
 
 
+@pytest.mark.native("it is for the server, which asks its own store")
+async def test_a_repeat_is_known_before_it_is_submitted(store: Store) -> None:
+    first, other = a_job(idempotency_key="k"), a_job(idempotency_key="k", args={"n": 2})
+    await store.submit([first, a_job(idempotency_key="k", tenant="acme")])
+    asked = [first, a_job(), other, a_job(idempotency_key="new"), a_job(idempotency_key="k", tenant="new")]
+    assert await store.seen_before(asked) == [True, False, True, False, False]
+    assert len(await everything(store)) == 2
+
+
 async def test_a_key_belongs_to_its_tenant(store: Store) -> None:
     first = await submit(store, idempotency_key="k", tenant="a")
     second = await submit(store, idempotency_key="k", tenant="b")

@@ -6,13 +6,13 @@ from uuid import UUID
 
 import typer
 
-from tidewheel.cli.guessing import name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.showing import Columns, show_list, whoever_types
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.alert import Alert, AlertState, Window, WindowSpec, parse_rules, window_times
+from tidewheel.model.guessing import name_among
 from tidewheel.tasks.durations import parse_duration
 
 app = group("See what is wrong, and say who looks after it.")

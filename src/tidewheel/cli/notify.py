@@ -5,13 +5,13 @@ from uuid import UUID
 
 import typer
 
-from tidewheel.cli.guessing import name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import parse_labels
 from tidewheel.cli.showing import Columns, Format, show_list, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.channel import Channel, ChannelSpec
+from tidewheel.model.guessing import name_among
 from tidewheel.model.notification import (
     LATE_AFTER,
     Delivery,

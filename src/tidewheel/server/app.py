@@ -18,6 +18,7 @@ from starlette.routing import compile_path
 from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
+from tidewheel.model.problem import CODES, Code
 from tidewheel.observe.own_log import note
 from tidewheel.server.access import Door, token_of
 from tidewheel.server.dashboard import Dashboard, request_of
@@ -27,7 +28,7 @@ from tidewheel.server.entrance import admit
 from tidewheel.server.guests import Guests, Ticket
 from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
-from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
+from tidewheel.server.problems import MEDIA_TYPE, RETRY_AFTER, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS

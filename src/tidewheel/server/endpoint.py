@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from tidewheel.model.access import Action, Actor
+from tidewheel.model.problem import Code
 from tidewheel.server.guests import NO_TICKET, Ticket
-from tidewheel.server.problems import Code
 from tidewheel.server.reading import JSON
 from tidewheel.server.service import Service
 

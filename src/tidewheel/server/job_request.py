@@ -85,10 +85,15 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Whose job it is, for keys of all tenants that submit for several at once; else that of the request."""
 
 
+def one_key(of_header: str | None, of_body: str | None) -> str | None:
+    """Return the idempotency key of a request, which may stand in its header, in its body, or in both alike."""
+    if of_header is not None and of_body not in (None, of_header):
+        raise Invalid("idempotency_key", "differs from the Idempotency-Key of the request")
+    return of_body if of_header is None else of_header
+
+
 def spec_of(request: JobRequest, tenant: str, key: str | None) -> JobSpec:
     """Return what the store is asked for. `key` is the idempotency key of the header, if there was one."""
-    if key is not None and request.idempotency_key not in (None, key):
-        raise Invalid("idempotency_key", "differs from the Idempotency-Key of the request")
     return JobSpec(
         kind=request.kind,
         args=request.args,
@@ -102,7 +107,7 @@ def spec_of(request: JobRequest, tenant: str, key: str | None) -> JobSpec:
         delay=None if request.delay is None else duration_of(request.delay, "delay"),
         start_by=request.start_by,
         limit_keys=tuple(request.limit_keys),
-        idempotency_key=request.idempotency_key if key is None else key,
+        idempotency_key=one_key(key, request.idempotency_key),
         unique_key=request.unique_key,
         unique=request.unique,
         id=request.id,

@@ -150,6 +150,10 @@ class JobStore(Protocol):
         """
         ...
 
+    async def seen_before(self, specs: Sequence[JobSpec]) -> list[bool]:
+        """Tell for each spec whether its idempotency key was seen before: a submit would store nothing for it."""
+        ...
+
     async def cancel(self, job_id: UUID, *, tenant: str | None = None, reason: str = "") -> Job:
         """Cancel a job and return it as it is afterwards.
 

@@ -13,6 +13,7 @@ from starlette.routing import compile_path
 
 from tidewheel.errors import TideError, Unauthenticated
 from tidewheel.model.job import DEFAULT_TENANT
+from tidewheel.model.problem import CODES
 from tidewheel.model.session import SessionToken, begin_session
 from tidewheel.server.access import Door
 from tidewheel.server.dashboard import cookies
@@ -28,7 +29,7 @@ from tidewheel.server.dashboard.visit import Deed, Done, Form, Page, Piped, Visi
 from tidewheel.server.endpoint import HTML, Answer
 from tidewheel.server.entrance import Visitor, check_local
 from tidewheel.server.guests import Ticket
-from tidewheel.server.problems import CODES, Refused, refusal_of
+from tidewheel.server.problems import Refused, refusal_of
 from tidewheel.server.service import Service
 
 HOME: Final = "/ui"

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from tidewheel.model import worker_protocol as wire
 from tidewheel.model.access import Action
+from tidewheel.model.problem import Code
 from tidewheel.server.endpoint import EVENTS, Endpoint, RequestHeader
 from tidewheel.server.endpoints import worker_protocol
-from tidewheel.server.problems import Code
 
 MOST_ENDS: Final = 32 * 1024 * 1024
 _LOST: Final[tuple[Code, ...]] = ("lease-lost",)

@@ -51,6 +51,7 @@ from tidewheel.store.sqlite import (
     searching,
     settling,
     steering,
+    submitting,
     working,
 )
 from tidewheel.store.sqlite.access import Access
@@ -137,6 +138,9 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
         check_ages(jobs, self._clock.now())
         return await self._write(lambda session: capping.submit_capped(session, jobs)) if jobs else []
+
+    async def seen_before(self, specs: Sequence[JobSpec]) -> list[bool]:
+        return await self._read(lambda connection: submitting.seen_before(connection, specs))
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
         del specs
