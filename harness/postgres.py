@@ -152,22 +152,6 @@ class PostgresServer:
         self.stop(mode)
         self.start()
 
-    def standby(self) -> "PostgresServer":
-        """Return a server, still to be started, that follows this one, which is restarted for that."""
-        follows = f"host={self.folder} port={self._port} user={_SUPERUSER} application_name=standby"
-        other = PostgresServer({**self.settings, "primary_conninfo": follows})
-        other._create()
-        shutil.rmtree(other._data)
-        self.stop()
-        try:
-            copy = ["cp", "-a", str(self._data), str(other._data)]
-            subprocess.run(copy, check=True, **_as_ordinary_user(other.folder))
-        finally:
-            self.start()
-        (other._data / "standby.signal").touch()
-        _give_away(other._data / "standby.signal")
-        return other
-
     def destroy(self) -> None:
         """Stop the server and remove its data."""
         try:

@@ -247,8 +247,12 @@ async def test_a_delivery_can_be_sent_again(backend: Backend, store: Store, work
     again = await store.resend(parcel.delivery_id)
     assert again.state is DeliveryState.PENDING
     (second,) = await store.take_deliveries()
+    assert not await store.close_delivery(parcel, GONE), "what is said of the time before does not count"
     assert (second.key, second.body) == (parcel.key, parcel.body)
-    assert await store.close_delivery(second, OK)
+    assert await store.close_delivery(second, BUSY)
+    (delivery,) = await store.deliveries()
+    assert delivery.next_at == backend.clock.now() + 5 * SECOND, "it is tried as if for the first time"
+    assert [each.accepted for each in delivery.attempts] == [True, False]
 
 
 async def test_neither_address_nor_secret_is_ever_shown_again(store: Store, worker: Worker) -> None:

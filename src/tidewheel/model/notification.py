@@ -157,6 +157,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None
     state: DeliveryState
     tries: int
+    """Since it was first to be sent, or was last to be sent again."""
     answer: str
     """What the last try came to."""
     created_at: datetime

@@ -141,6 +141,7 @@ class DeliveryDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Whose job it was about; None for what concerns all."""
     state: DeliveryState
     tries: int
+    """Since it was first to be sent, or was last to be sent again."""
     answer: str
     """What the last try came to."""
     attempts: list[DeliveryAttemptDocument]

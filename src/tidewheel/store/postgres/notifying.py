@@ -145,7 +145,7 @@ async def _close(connection: Connection, parcel: Parcel, answer: Answer) -> bool
     again = None if answer.accepted or answer.gone else next_try(parcel.tries, parcel.begun_at, now)
     state = DeliveryState.SENT if answer.accepted else DeliveryState.FAILED if again is None else DeliveryState.PENDING
     values = (parcel.delivery_id, parcel.tries, state, again, answer_text(answer.told), attempt_text(now, answer))
-    closed = await connection.fetchval(SQL["close_delivery"], *values) is not None
+    closed = await connection.fetchval(SQL["close_delivery"], *values, parcel.begun_at) is not None
     if closed and answer.gone:
         await connection.execute(SQL["disable_channel"], parcel.delivery_id, GONE)
         await connection.execute(SQL["fail_pending"], parcel.delivery_id, GONE)

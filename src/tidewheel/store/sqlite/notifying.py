@@ -207,6 +207,7 @@ def _close(session: Session, parcel: Parcel, answer: Answer) -> bool:
         "close_delivery",
         id=parcel.delivery_id.bytes,
         tries=parcel.tries,
+        begun_at=micros(parcel.begun_at),
         state=state,
         next_at=some(micros, again),
         answer=answer_text(answer.told),

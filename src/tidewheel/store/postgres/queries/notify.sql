@@ -111,7 +111,7 @@ RETURNING delivery.id, tries, begun_at, key, body, text, channel.type, channel.a
 UPDATE tidewheel.delivery
    SET state = $3, next_at = coalesce($4::timestamptz, next_at), answer = $5, attempts = attempts || $6::jsonb,
        ended_at = CASE WHEN $3::text <> 'pending' THEN tidewheel.now() END
- WHERE id = $1 AND state = 'pending' AND tries = $2
+ WHERE id = $1 AND state = 'pending' AND tries = $2 AND begun_at = $7
 RETURNING id
 
 -- name: deliveries
@@ -125,7 +125,7 @@ SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state
 
 -- name: resend
 UPDATE tidewheel.delivery
-   SET state = 'pending', tries = tries + 1, begun_at = tidewheel.now(), next_at = tidewheel.now(), ended_at = NULL
+   SET state = 'pending', tries = 0, begun_at = tidewheel.now(), next_at = tidewheel.now(), ended_at = NULL
   FROM tidewheel.channel
  WHERE delivery.id = $1 AND channel.id = delivery.channel AND ($2::text IS NULL OR channel.tenant = $2)
 RETURNING delivery.id, key, channel.name, channel.id, event, delivery.tenant, state, tries, answer,

@@ -105,7 +105,7 @@ UPDATE delivery
    SET state = :state, next_at = coalesce(:next_at, next_at), answer = :answer,
        attempts = json_insert(attempts, '$[#]', json(:attempt)),
        ended_at = CASE WHEN :state <> 'pending' THEN :now END
- WHERE id = :id AND state = 'pending' AND tries = :tries
+ WHERE id = :id AND state = 'pending' AND tries = :tries AND begun_at = :begun_at
 RETURNING id
 
 -- name: deliveries
@@ -118,7 +118,7 @@ SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state
  LIMIT :limit
 
 -- name: resend
-UPDATE delivery SET state = 'pending', tries = tries + 1, begun_at = :now, next_at = :now, ended_at = NULL
+UPDATE delivery SET state = 'pending', tries = 0, begun_at = :now, next_at = :now, ended_at = NULL
  WHERE id = :id AND EXISTS (
        SELECT 1 FROM channel WHERE channel.id = delivery.channel AND (:tenant IS NULL OR tenant = :tenant))
 RETURNING id, key, (SELECT name FROM channel WHERE channel.id = delivery.channel), channel, event, tenant, state, tries,
