@@ -38,6 +38,7 @@ async def test_jobs_and_workers_are_counted_by_queue_and_state(api: Api) -> None
     assert found["tide_workers_alive"] == 1
     assert found['tide_jobs_submitted_total{queue="slow"}'] >= 3
     assert found["tide_store_up"] == 1
+    assert found['tide_queue_oldest_seconds{queue="slow"}'] >= 0
     assert found['tide_alerts_firing{rule="queue.age"}'] == 0
     assert any(name.startswith("tide_build_info{version=") for name in found)
 

@@ -117,6 +117,14 @@ def test_an_alert_is_listed_acknowledged_and_silenced(place: Place) -> None:
     assert place.run("alert", "silence", "99999w").stderr.startswith("tide: lasts: must be between")
 
 
+@pytest.mark.parametrize("command", ["up", "server", "worker"])
+def test_a_bound_that_is_none_is_told_before_anything_starts(tmp_path: Path, command: str) -> None:
+    done = tide(tmp_path, command, "--alert", "queue_age=20m", "--alert", "age=1m")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tide: alert: must be one of schedule_late, queue_age,")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_key_of_one_tenant_has_channels_of_its_own(served: tuple[Path, str, str], tmp_path: Path) -> None:  # noqa: F811 - a fixture
     folder, url, _ = served
     key = tide(folder, "key", "create", "ada", "--role", "operator", "--tenant", "ada").stdout.strip()

@@ -5,13 +5,16 @@ import pytest
 from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule, a_worker
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, finish, start, submit
+from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.keeper.alerts import Watch
+from tidewheel.keeper.chores import chore_named, chores_of
 from tidewheel.model.alert import AlertState, ClockFact, Finding, KindFact, QueueFact, Rule, WindowSpec
 from tidewheel.model.alert_bounds import Bounds
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.notification import Event, SubscriptionSpec
+from tidewheel.model.retention import Upkeep
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
@@ -25,6 +28,7 @@ async def test_a_queue_says_how_long_its_first_job_waits_and_who_serves_it(backe
     await backend.clock.advance(2 * MINUTE)
     await submit(store, queue="slow")
     assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 0)]
+    assert await store.queue_waits() == [QueueFact("slow", 2 * MINUTE, 0)]
     await store.register(a_worker(queues=("slow", "other"), ttl=HOUR))
     assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 1)]
     await store.close_gate(GateSpec(mode=GateMode.HOLD, queue="slow"))
@@ -57,6 +61,7 @@ async def test_a_clock_that_is_off_is_told_until_it_is_right_again(backend: Back
     await store.beat([fast.id], clock=backend.clock.now() + 7 * SECOND)
     await store.beat([right.id], clock=backend.clock.now() - SECOND / 2)
     assert (await store.alert_facts()).clocks == [ClockFact("fast", 7 * SECOND)]
+    assert [worker.clock_ahead for worker in await store.workers()] == [-SECOND / 2, 7 * SECOND]
     assert await watch.run_once() == 1
     (alert,) = await store.alerts(state=AlertState.FIRING)
     assert (alert.rule, alert.subject, alert.told) == (
@@ -68,9 +73,11 @@ async def test_a_clock_that_is_off_is_told_until_it_is_right_again(backend: Back
     assert await watch.run_once() == 0
     await store.beat([fast.id], clock=backend.clock.now())
     assert await watch.run_once() == 1
-    assert await Watch(store, Bounds(clock_offset=SECOND)).run_once() == 0
+    strict = Upkeep(bounds=Bounds(clock_offset=SECOND))
+    chore = chore_named(chores_of(store, SystemClock(), strict), "alerts")
+    assert await chore.run_once() == 0
     await store.beat([right.id], clock=backend.clock.now() - 2 * SECOND)
-    assert await Watch(store, Bounds(clock_offset=SECOND)).run_once() == 1
+    assert await chore.run_once() == 1
     await store.deregister(right.id)
     assert (await store.alert_facts()).clocks == []
 

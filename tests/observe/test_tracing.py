@@ -28,6 +28,32 @@ with in_memory(app) as test:
     assert len(test.run_inline()) == 1
 print([name for name in sys.modules if name.partition(".")[0] == "opentelemetry"])
 """
+BY_VARIABLES = """
+import logging, os, sys
+from tidewheel.observe import tracing
+
+logging.basicConfig(format="%(message)s", stream=sys.stdout)
+tracing.start(None, "w/runner-0")()
+assert not tracing.is_active()  # nobody said where to send spans
+
+os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:1"
+sys.modules["opentelemetry"] = None
+tracing.start(None, "w/runner-0")()  # not installed: told, and gone on without
+del sys.modules["opentelemetry"]
+
+os.environ["OTEL_TRACES_EXPORTER"] = "none"
+tracing.start(None, "w/runner-0")()
+assert not tracing.is_active()
+
+del os.environ["OTEL_TRACES_EXPORTER"]
+end = tracing.start(None, "w/runner-0")
+from opentelemetry import trace
+ours = trace.get_tracer_provider()
+assert dict(ours.resource.attributes)["service.name"] == "tidewheel"
+tracing.start("http://127.0.0.1:1", "again")()  # what is there belongs to others, and is left alone
+assert trace.get_tracer_provider() is ours
+end()
+"""
 
 
 def run(*words: str) -> str:
@@ -65,6 +91,11 @@ def test_a_submit_is_a_span_below_that_of_its_caller_and_the_job_remembers_it() 
 
 def test_without_opentelemetry_nothing_of_it_is_imported() -> None:
     assert run("-c", UNTRACED) == "[]\n"
+
+
+def test_the_variables_of_opentelemetry_count_and_a_missing_package_is_told_once() -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    assert run("-c", BY_VARIABLES) == "sending spans needs OpenTelemetry: pip install 'tidewheel[otel]'\n"
 
 
 def test_an_endpoint_that_is_none_or_cannot_be_used_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

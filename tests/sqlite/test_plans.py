@@ -78,6 +78,8 @@ PLANS = {
     "find_api_key": [r"SEARCH api_key USING INDEX sqlite_autoindex_api_key_2 \(prefix=\?\)"],
     "audited_of_tenant": [r"SEARCH audit USING (COVERING )?INDEX audit_tenant \(tenant=\? AND id<\?\)"],
     "erase_logs": [r"SEARCH log USING INDEX log_job \(job_id=\?\)"],
+    "erase_deliveries": [r"SEARCH delivery USING INDEX delivery_job \(job_id=\?\)"],
+    "next_lines": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\?\)"],
     "logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token>\?\)"],
     "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],

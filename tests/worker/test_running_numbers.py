@@ -9,6 +9,7 @@ import pytest
 
 from tests.worker.running import Scene, Worker, until
 from tidewheel.model.job import JobSpec, Options
+from tidewheel.model.states import State
 from tidewheel.observe.catalogue import CATALOGUE
 
 pytestmark = pytest.mark.slow
@@ -17,6 +18,7 @@ OF_SERVERS = {name for name in CATALOGUE if name.startswith("tide_http_")} | {
     "tide_jobs_submitted_total",
     "tide_store_up",
     "tide_queue_depth",
+    "tide_queue_oldest_seconds",
     "tide_jobs_kept",
     "tide_dead_letters",
     "tide_census_timestamp_seconds",
@@ -85,6 +87,18 @@ def test_the_port_names_every_metric_of_workers_and_answers_nothing_else(scene: 
     assert httpx.get(f"{url}/").status_code == 404
     assert httpx.post(f"{url}/metrics").status_code == 405
     assert url.startswith("http://127.0.0.1:")
+
+
+def test_a_runner_whose_loop_a_task_holds_does_not_hold_the_page(scene: Scene) -> None:
+    url = address(scene.workers[0])
+    seen(url, lambda now: now['tide_slots{part="runner",state="free"}'] == 100)
+    job = scene.enqueue("block", 3.0)
+    until(lambda: job.info().state is State.RUNNING, "it to run")
+    found = numbers(url)
+
+    assert job.info().finished_at is None, "it was answered while the loop was held"
+    assert found["tide_claim_seconds_count"] > 0, "with what the runner had said before"
+    job.wait(timeout="1m")
 
 
 def test_a_run_hands_on_the_span_of_its_submit_where_nobody_makes_spans(scene: Scene) -> None:

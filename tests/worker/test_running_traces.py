@@ -114,3 +114,6 @@ def check_log(text: str) -> None:
         ("POST /v1/jobs", 200, "default")
     ] * 3
     assert {event["request_id"] for event in access} == {"asked-by-us"}
+    ends = {event["msg"].split(": ")[1]: event for event in events if event["msg"].startswith("job ")}
+    assert ends.keys() == {"returned", "gave_up"}
+    assert all(event["job_id"] in event["msg"] and event["tenant"] == "default" for event in ends.values())

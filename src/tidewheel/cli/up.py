@@ -30,7 +30,7 @@ from tidewheel.cli.worker import (
     run_worker,
 )
 from tidewheel.model.retention import parse_upkeep
-from tidewheel.observe.own_log import announce, log_setup
+from tidewheel.observe.own_log import announce, log_setup, write_log
 from tidewheel.observe.tracing import check_endpoint
 from tidewheel.wiring import database_of, without_secrets
 from tidewheel.worker.link import ServerSetup
@@ -70,6 +70,7 @@ def up(
     otherwise.
     """
     log = log_setup(log_format, log_level)
+    write_log(log, process="supervisor")
     wanted = ServerSetup(
         host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
     )

@@ -45,6 +45,12 @@ SUBMITTED: Final = Described(
 )
 STORE_UP: Final = Described("tide_store_up", "gauge", "Whether the store answers.")
 QUEUE_DEPTH: Final = Described("tide_queue_depth", "gauge", "Active jobs, as of the last census.", ("queue", "state"))
+QUEUE_OLDEST: Final = Described(
+    "tide_queue_oldest_seconds",
+    "gauge",
+    "How long the first due job of a queue waits, behind no gate; none if nothing is due. Scale workers by it.",
+    ("queue",),
+)
 JOBS_KEPT: Final = Described("tide_jobs_kept", "gauge", "Finished jobs that are still kept.", ("queue", "state"))
 DEAD_LETTERS: Final = Described(
     "tide_dead_letters", "gauge", "Jobs that ended without success and wait for someone.", ("queue",)
@@ -98,6 +104,7 @@ _GROUPS: Final = (
             SUBMITTED,
             STORE_UP,
             QUEUE_DEPTH,
+            QUEUE_OLDEST,
             JOBS_KEPT,
             DEAD_LETTERS,
             CENSUS_TIME,

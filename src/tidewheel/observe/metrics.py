@@ -49,8 +49,11 @@ class Counter:
 
     def add(self, *labels: str, value: float = 1.0) -> None:
         """Count something; labels come in the order in which they were named."""
-        if labels in self._values or len(self._values) < MOST_SERIES:
-            self._values[labels] = self._values.get(labels, 0.0) + value
+        try:
+            self._values[labels] += value
+        except KeyError:
+            if len(self._values) < MOST_SERIES:
+                self._values[labels] = value
 
     def numbers(self) -> Numbers:
         """Return what was counted."""

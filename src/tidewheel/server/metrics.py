@@ -16,6 +16,7 @@ from tidewheel.observe.catalogue import (
     DEAD_LETTERS,
     JOBS_KEPT,
     QUEUE_DEPTH,
+    QUEUE_OLDEST,
     REQUEST_SECONDS,
     REQUESTS,
     REQUESTS_UNDER_WAY,
@@ -96,8 +97,15 @@ class ServerMetrics:
     async def _from_store(self) -> list[Numbers]:
         counts, workers = await self._store.counts(), await self._store.workers(alive=True)
         firing = Tally(alert.rule for alert in await self._store.alerts(state=AlertState.FIRING, limit=MOST_ALERTS))
-        alerts: dict[tuple[str, ...], int] = {(rule.value,): firing[rule] for rule in Rule}
-        return [*_of_jobs(counts), _many(ALERTS_FIRING, alerts), _one(WORKERS_ALIVE, len(workers))]
+        alerts: dict[tuple[str, ...], float] = {(rule.value,): firing[rule] for rule in Rule}
+        waits = sorted(await self._store.queue_waits(), key=lambda fact: fact.waits, reverse=True)[:MOST_QUEUES]
+        oldest: dict[tuple[str, ...], float] = {(fact.queue,): fact.waits.total_seconds() for fact in waits}
+        return [
+            *_of_jobs(counts),
+            _many(QUEUE_OLDEST, oldest),
+            _many(ALERTS_FIRING, alerts),
+            _one(WORKERS_ALIVE, len(workers)),
+        ]
 
 
 def _of_jobs(counts: Counts) -> list[Numbers]:
@@ -123,5 +131,5 @@ def _one(metric: Described, value: float) -> Numbers:
     return Numbers(metric, [Row((), [value])])
 
 
-def _many(metric: Described, values: Mapping[tuple[str, ...], int]) -> Numbers:
+def _many(metric: Described, values: Mapping[tuple[str, ...], float]) -> Numbers:
     return Numbers(metric, [Row(labels, [value]) for labels, value in values.items()])

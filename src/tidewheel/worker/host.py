@@ -181,6 +181,7 @@ class Host:
             if outcome is None:
                 outcome = await self._carry_out(live)
                 self._workshop.numbers.ended(run.kind, outcome.cause, self._clock.monotonic() - live.since)
+                _log.debug("job %s: %s", run.job_id, outcome.cause, extra=_about(run))
             if live.disowned:
                 return
             await live.report.close()

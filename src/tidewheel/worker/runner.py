@@ -164,6 +164,8 @@ class Runner:
         self._pace.note(seconds, suspended=slot.has_suspended)
         if cause is not None:
             self._tools.numbers.ended(run.kind, cause, seconds)
+            if _log.isEnabledFor(logging.DEBUG):
+                _log.debug("job %s: %s", run.job_id, cause, extra=_about(run))
 
     def _serving(self, keys: set[RunKey]) -> list[Slot]:
         return [slot for slot in self._slots if slot.run is not None and (slot.run.job_id, slot.run.token) in keys]

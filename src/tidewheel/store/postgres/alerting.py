@@ -43,6 +43,9 @@ class Alerting(Part):
     async def alert_facts(self) -> AlertFacts:
         return await self._db.read(_facts)
 
+    async def queue_waits(self) -> list[QueueFact]:
+        return await self._db.read(_queues)
+
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._db.transaction(lambda connection: self._keep(connection, findings))
 
@@ -94,9 +97,13 @@ class Alerting(Part):
         return len(turns.firing) + len(turns.resolved)
 
 
+async def _queues(connection: Connection) -> list[QueueFact]:
+    return [QueueFact(*row) for row in await connection.fetch(SQL["queue_facts"])]
+
+
 async def _facts(connection: Connection) -> AlertFacts:
     return AlertFacts(
-        queues=[QueueFact(*row) for row in await connection.fetch(SQL["queue_facts"])],
+        queues=await _queues(connection),
         kinds=[KindFact(*row) for row in await connection.fetch(SQL["kind_facts"], LOOK_BACK)],
         schedules=[ScheduleFact(*row) for row in await connection.fetch(SQL["schedule_facts"])],
         snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],

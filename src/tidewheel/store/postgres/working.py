@@ -105,4 +105,5 @@ def worker_of(row: Any) -> Worker:
         beat_at=row["beat_at"],
         lease_until=row["lease_until"],
         ended_at=row["ended_at"],
+        clock_ahead=row["clock_ahead"],
     )

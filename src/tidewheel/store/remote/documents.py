@@ -240,10 +240,12 @@ class WorkerDocument(msgspec.Struct, frozen=True):
     beat_at: datetime
     lease_until: datetime
     ended_at: datetime | None
+    clock_ahead: float | None = None
 
     def record(self) -> Worker:
         same = {name: getattr(self, name) for name in self.__struct_fields__}
-        return Worker(**(same | {"ttl": timedelta(seconds=self.ttl)}))
+        ahead = None if self.clock_ahead is None else timedelta(seconds=self.clock_ahead)
+        return Worker(**(same | {"ttl": timedelta(seconds=self.ttl), "clock_ahead": ahead}))
 
 
 class WorkerList(msgspec.Struct, frozen=True):

@@ -56,6 +56,10 @@ class Alerting:
         now = micros(self._clock.now())
         return await self._read(lambda connection: _facts(connection, now, self._path))
 
+    async def queue_waits(self) -> list[QueueFact]:
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: _queues(connection, now))
+
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._write(lambda session: _keep(session, findings))
 
@@ -110,12 +114,16 @@ class Alerting:
         return await self._write(retire)
 
 
+def _queues(connection: apsw.Connection, now: int) -> list[QueueFact]:
+    found = rows(connection, "queue_facts", {"now": now})
+    return [QueueFact(queue, timedelta_of(waits), workers) for queue, waits, workers in found]
+
+
 def _facts(connection: apsw.Connection, now: int, path: Path) -> AlertFacts:
-    queues = rows(connection, "queue_facts", {"now": now})
     kinds = rows(connection, "kind_facts", {"since": now - span(LOOK_BACK)})
     schedules = rows(connection, "schedule_facts", {"now": now})
     return AlertFacts(
-        queues=[QueueFact(queue, timedelta_of(waits), workers) for queue, waits, workers in queues],
+        queues=_queues(connection, now),
         kinds=[KindFact(*row) for row in kinds],
         schedules=[
             ScheduleFact(row[0], row[1], some(timedelta_of, row[2]), some(instant, row[3])) for row in schedules

@@ -17,7 +17,17 @@ from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import COUNTED, Held, end_runs
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import MICROSECOND, decode_keys, id_of, instant, json_text, micros, some, span
+from tidewheel.store.sqlite.values import (
+    MICROSECOND,
+    decode_keys,
+    id_of,
+    instant,
+    json_text,
+    micros,
+    some,
+    span,
+    timedelta_of,
+)
 
 _LOST: Final = Failure(reason="lost", message="its worker died")
 _NOBODY: Final = UUID(int=0)
@@ -96,7 +106,7 @@ def workers(connection: apsw.Connection, alive: bool | None) -> list[Worker]:  #
 
 
 def _worker(row: Any) -> Worker:
-    number, name, queues, kinds, offer, tenant, ttl, alive, beat, *times = row
+    number, name, queues, kinds, offer, tenant, ttl, alive, beat, clock_ahead, *times = row
     registered_at, beat_at, lease_until, ended_at = (some(instant, time) for time in times)
     return Worker(
         id=id_of(number),
@@ -112,4 +122,5 @@ def _worker(row: Any) -> Worker:
         beat_at=beat_at,
         lease_until=lease_until,
         ended_at=ended_at,
+        clock_ahead=some(timedelta_of, clock_ahead),
     )

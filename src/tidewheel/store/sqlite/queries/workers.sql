@@ -3,7 +3,8 @@ INSERT INTO worker (id, name, queues, kinds, offer, tenant, ttl, registered_at, 
 VALUES (:id, :name, :queues, :kinds, :offer, :tenant, :ttl, :now, :now, :now + :ttl)
 
 -- name: worker
-SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
+SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, clock_ahead, registered_at, beat_at, lease_until,
+       ended_at
   FROM worker
  WHERE id = :worker
 
@@ -30,7 +31,8 @@ UPDATE worker
 RETURNING id
 
 -- name: workers
-SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
+SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, clock_ahead, registered_at, beat_at, lease_until,
+       ended_at
   FROM worker
  WHERE :alive IS NULL OR alive = :alive
  ORDER BY id DESC
