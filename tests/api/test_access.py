@@ -117,7 +117,7 @@ async def test_tenants_get_shares_and_bounds_that_count_at_once(api: Api) -> Non
     root, ada = await bearer(api), await bearer(api, Role.OPERATOR, "ada")
     bounds = {"weight": 2.5, "max_queued": 3, "max_payload": 20}
     told = await api.client.put("/v1/tenants/ada", json=bounds, headers=root)
-    assert (told.status_code, told.json()) == (200, {"name": "ada", **bounds})
+    assert (told.status_code, told.json()) == (200, {"name": "ada", **bounds, "keep_logs": None})
     await api.client.put("/v1/tenants/b/c", json={}, headers=root)
     assert [one["name"] for one in (await api.client.get("/v1/tenants", headers=ada)).json()["tenants"]] == ["ada"]
     every = (await api.client.get("/v1/tenants", headers=root)).json()["tenants"]

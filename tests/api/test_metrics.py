@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from tests.api.conftest import Api
-from tidewheel.observe import Counter, Described, Histogram, Registry, merged
+from tests.api.conftest import Api, problem
+from tidewheel.observe import Counter, Described, Histogram, Numbers, Registry, merged
 from tidewheel.observe import page as page_of
+from tidewheel.observe.catalogue import REQUESTS
 from tidewheel.observe.metrics import MOST_SERIES
 from tidewheel.server.metrics import MOST_QUEUES, OTHERS
 from tidewheel.server.table import ENDPOINTS
@@ -67,6 +68,25 @@ async def test_without_a_store_the_server_still_shows_its_own_numbers(lone_api: 
     found = await page(lone_api)
     assert found["tide_store_up"] == 0
     assert "tide_workers_alive" not in found
+
+
+async def test_while_other_processes_are_silent_their_last_numbers_are_shown_and_never_fewer(lone_api: Api) -> None:
+    silent, others = [True], Registry()
+    others.counter(REQUESTS).add("live", "200", value=7)
+    own = Registry()
+
+    async def ask(_within: float) -> list[Numbers]:
+        if silent[0]:
+            raise TimeoutError
+        return merged([own.numbers(), others.numbers()])
+
+    lone_api.service.metrics.join(own, ask)
+    await lone_api.client.get("/livez")
+    problem(await lone_api.client.get("/metrics"), 503, "unavailable")
+    silent[0] = False
+    assert (await page(lone_api))['tide_http_requests_total{endpoint="live",status="200"}'] == 8
+    silent[0] = True
+    assert (await page(lone_api))['tide_http_requests_total{endpoint="live",status="200"}'] == 8
 
 
 async def test_the_store_is_asked_once_for_many_who_look(lone_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from tidewheel.clock import Clock
-from tidewheel.errors import TideError
+from tidewheel.errors import TideError, Unavailable
 from tidewheel.model.alert import AlertState, Rule
 from tidewheel.model.states import ACTIVE, State
 from tidewheel.observe import Described, Numbers, Registry, Row, page
@@ -48,6 +48,7 @@ class ServerMetrics:
         self._clock = clock
         self._registry = Registry()
         self._all: Ask | None = None
+        self._gathered: Sequence[Numbers] | None = None
         self._requests = self._registry.counter(REQUESTS)
         self._seconds = self._registry.histogram(REQUEST_SECONDS)
         self._submitted = self._registry.counter(SUBMITTED)
@@ -76,11 +77,15 @@ class ServerMetrics:
         return page([build_info(), *numbers, *of_store])
 
     async def _gather(self) -> Sequence[Numbers]:
-        """Ask for the numbers of all processes; those of this one alone are better than none."""
-        try:
-            return self._registry.numbers() if self._all is None else await self._all(GATHER_WITHIN)
-        except TimeoutError:
+        """Ask for the numbers of all processes. Those of this one alone would look as if counters had fallen."""
+        if self._all is None:
             return self._registry.numbers()
+        try:
+            self._gathered = await self._all(GATHER_WITHIN)
+        except TimeoutError:
+            if self._gathered is None:
+                raise Unavailable("the processes beside this one do not answer") from None
+        return self._gathered
 
     async def _ask(self) -> Sequence[Numbers]:
         """Ask the store, unless it was asked a moment ago; many who look at once make one question."""
