@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from tidewheel.errors import TideError, Unavailable
 from tidewheel.logs.masks import Masks
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
+from tidewheel.model.job import Run
 from tidewheel.model.note import RunNote, merge_notes
 from tidewheel.store.telling import LogStore, NoteStore
 from tidewheel.tasks.ending import Ended
@@ -23,6 +24,8 @@ FLUSH_WITHIN: Final = 2.0
 """Seconds that an outcome waits at most for the words of its run to be stored."""
 NOTES_EVERY: Final = 0.05
 """Seconds between two batches of notes."""
+
+LATE: Final = "the last lines of job %s were not stored in time"
 
 _NO_MASKS: Final = Masks()
 _log = logging.getLogger(__name__)
@@ -35,13 +38,15 @@ class ReportStore(LogStore, NoteStore, Protocol):
 class Report:
     """The words of one run; a `Sink` for executors and a `Reporter` for contexts. Costs nothing until it is used."""
 
-    __slots__ = ("_lines", "_masks", "_reports", "_secrets", "key", "spoke")
+    __slots__ = ("_lane", "_lines", "_masks", "_noted", "_reports", "_secrets", "key", "spoke")
 
-    def __init__(self, reports: "Reports", key: RunKey) -> None:
+    def __init__(self, reports: "Reports", key: RunKey, lane: int) -> None:
         self._reports = reports
+        self._lane = lane
         self._lines: RunLog | None = None
         self._secrets: Sequence[str] = ()
         self._masks = _NO_MASKS
+        self._noted = False
         self.key = key
         self.spoke = False
         """Whether there is anything to be stored."""
@@ -66,17 +71,17 @@ class Report:
             detail=None if ended.detail is None else self._masks.hide_in_cut(ended.detail),
         )
 
-    def output(self, stream: Stream, data: bytes) -> None:
-        self._open().output(stream, data)
+    def output(self, stream: Stream, data: bytes | str) -> None:
+        (self._lines or self._open()).output(stream, data)
 
     def log(self, level: str, text: str) -> None:
-        self._open().log(level, text)
+        (self._lines or self._open()).log(level, text)
 
     def _open(self) -> RunLog:
-        if self._lines is None:
-            self._lines = RunLog(*self.key, self._reports.shipper, self._reports.clock, mask=self._secrets)
-            self.spoke = True
-        return self._lines
+        shipper, clock = self._reports.shipper, self._reports.clock
+        lines = self._lines = RunLog(*self.key, shipper, clock, mask=self._secrets, lane=self._lane)
+        self.spoke = True
+        return lines
 
     def progress(self, fraction: float, message: str) -> None:
         self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=self._masks.hide(message)))
@@ -89,7 +94,7 @@ class Report:
         self._note(RunNote(job_id=self.key[0], token=self.key[1], paused=yes))
 
     def _note(self, note: RunNote) -> None:
-        self.spoke = True
+        self.spoke = self._noted = True
         self._reports.note(note)
 
     async def close(self) -> None:
@@ -98,6 +103,15 @@ class Report:
             self._lines.end()
         if self.spoke:
             await self._reports.flush(self.key)
+
+    async def close_before(self, settle: Callable[[], None]) -> None:
+        """Have all words stored, then call this. Wait for that only if the store does not keep up, or for notes."""
+        if self._noted or self._lines is None or self._reports.shipper.behind:
+            await self.close()
+            settle()
+            return
+        self._lines.end()
+        self._reports.when_stored(self.key, settle)
 
 
 class Reports:
@@ -110,11 +124,11 @@ class Reports:
         self._notes: dict[RunKey, RunNote] = {}
         self._noted = asyncio.Event()
         self._writing = asyncio.Lock()
-        self.shipper = LogShipper(store.append_logs, clock)
+        self.shipper = LogShipper(store.append_pieces, clock)
 
-    def open(self, job_id: UUID, token: int) -> Report:
+    def open(self, run: Run) -> Report:
         """Return where a run may speak."""
-        return Report(self, (job_id, token))
+        return Report(self, (run.job_id, run.token), run.lane)
 
     def note(self, note: RunNote) -> None:
         """Keep a note; of each kind the last one counts."""
@@ -140,7 +154,17 @@ class Reports:
         except TimeoutError:
             _log.warning("the last notes of job %s were not stored in time", key[0])
         if not await self.shipper.flush(*key):
-            _log.warning("the last lines of job %s were not stored in time", key[0])
+            _log.warning(LATE, key[0])
+
+    def when_stored(self, key: RunKey, then: Callable[[], None]) -> None:
+        """Call `then` when the lines of this run are stored, or that has taken longer than is reasonable."""
+
+        def told(in_time: bool) -> None:  # noqa: FBT001 - by the shipper
+            if not in_time:
+                _log.warning(LATE, key[0])
+            then()
+
+        self.shipper.when_stored(*key, told)
 
     async def _write_notes(self) -> None:
         async with self._writing:

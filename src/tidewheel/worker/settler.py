@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -36,6 +36,7 @@ class Settler:
         self._clock = clock
         self._waiting: deque[Outcome] = deque()
         self._flying: list[Outcome] = []
+        self._held: dict[RunKey, Outcome] = {}
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -49,10 +50,22 @@ class Settler:
             self._some.set()
             self._none.clear()
 
+    def hold(self, outcome: Outcome) -> Callable[[], None]:
+        """Take an outcome that must wait for something else to be stored, and return what to call then."""
+        key = (outcome.job_id, outcome.token)
+        self._held[key] = outcome
+        self._none.clear()
+
+        def let_go() -> None:
+            del self._held[key]
+            self.add(outcome)
+
+        return let_go
+
     @property
     def unstored(self) -> set[RunKey]:
         """The runs that have ended here, but not yet in the store."""
-        return {(outcome.job_id, outcome.token) for outcome in (*self._flying, *self._waiting)}
+        return {(outcome.job_id, outcome.token) for outcome in (*self._flying, *self._waiting)} | self._held.keys()
 
     async def run(self) -> None:
         """Store outcomes until cancelled."""
@@ -67,7 +80,8 @@ class Settler:
                 await self._store_batch(self._flying)
                 self._flying = []
             self._some.clear()
-            self._none.set()
+            if not self._held:
+                self._none.set()
 
     async def drained(self) -> None:
         """Return when everything is stored."""

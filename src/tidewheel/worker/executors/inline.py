@@ -72,16 +72,18 @@ class InlineExecutor:
 
     async def serve(self, slot: Slot, run: Run, task: InlineTask, started_at: datetime | None) -> None:
         """Run a job to its end and hand its outcome over; nothing is said of one that was taken away."""
-        report = self._tools.reports.open(run.job_id, run.token)
+        report = self._tools.reports.open(run)
         try:
             ended = report.hidden(await self._attempt(slot, run, task, report))
             slot.body_ended()
-            if report.spoke:
+            if slot.disowned:
                 await report.close()
-            if slot.released:
-                self._tools.settler.add(given_back(run))
-            elif not slot.disowned:
-                self._tools.settler.add(await self._outcome(run, ended, started_at))
+                return
+            outcome = given_back(run) if slot.released else await self._outcome(run, ended, started_at)
+            if report.spoke:
+                await report.close_before(self._tools.settler.hold(outcome))
+            else:
+                self._tools.settler.add(outcome)
         finally:
             slot.finish()
 
