@@ -32,7 +32,9 @@ class Scene:
         self.lines += [line for p in pieces for line in lines_of(p.job_id, p.token, p.first, p.lines)]
 
     def run(self, *, mask: Sequence[str] = (), max_bytes: int = 1024 * 1024) -> RunLog:
-        return RunLog(JOB, 3, self.shipper, self.clock, mask=mask, max_bytes=max_bytes, lane=11)
+        made = RunLog(JOB, 3, self.shipper, self.clock, lane=11, max_bytes=max_bytes)
+        made.hide(mask)
+        return made
 
     async def ended(self, run: RunLog) -> list[str]:
         run.end()

@@ -39,16 +39,15 @@ class RunHandler(logging.Handler):
                     other.handle(record)
             return True
         try:
-            sink.log(record.levelname.lower(), self._text(record))
+            plain = type(record.msg) is str and not record.args and not record.exc_info and not record.stack_info
+            sink.log(record.levelname.lower(), record.msg if plain else self._text(record))
         except Exception:  # noqa: BLE001 - whatever is wrong with the sink is none of the task's business
             return False
         return True
 
     def _text(self, record: logging.LogRecord) -> str:
         try:
-            if record.exc_info or record.exc_text or record.stack_info:
-                return self.format(record)
-            return record.getMessage()
+            return self.format(record)
         except Exception as error:  # noqa: BLE001 - arguments that do not fit, or whose own code fails
             return f"{record.msg!r} (its arguments cannot be shown: {type(error).__name__})"
 

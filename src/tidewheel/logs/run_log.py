@@ -20,6 +20,7 @@ MOST_SAID: Final = 256
 LARGE: Final = 4 * 1024
 """So many chunks, or one of so many bytes, are made lines of at once."""
 
+_BEGINNING: Final = threading.Lock()
 _NO_MASKS: Final = Masks()
 _USUAL_LEVELS: Final = frozenset((None, *LEVELS))
 
@@ -28,8 +29,21 @@ class RunLog:
     """Makes numbered lines of a run's output and log, without its secrets and within its quota.
 
     What is said is only noted at first. Lines are made of it, of all at once, when the shipper asks, when it has become
-    much, or at the end. Never blocks and never raises. Any thread may call it.
+    much, or at the end. Never blocks and never raises. Any thread may call it. Costs next to nothing until it is used.
     """
+
+    _said: Said | None = None
+    """As it came, in chunks; only ever extended and cut at its beginning, which several threads may do at once."""
+    _announced = False
+    """Whether the shipper will ask; set back before what was said is looked at, so that nothing is overlooked."""
+    _ended = False
+    _number = 1
+    _masks = _NO_MASKS
+    _tail: Tail | None = None
+    _lock: threading.Lock
+    _lines: Said
+    _cutters: dict[LogStream, LineCutter]
+    _quota: Quota
 
     def __init__(
         self,
@@ -38,82 +52,93 @@ class RunLog:
         shipper: LogShipper,
         clock: Clock,
         *,
-        mask: Sequence[str] = (),
-        max_bytes: int = MAX_KEPT,
         lane: int | None = None,
+        max_bytes: int = MAX_KEPT,
     ) -> None:
         self._job_id = job_id
         self._token = token
         self._lane = lane
         self._shipper = shipper
         self._time_ns = clock.time_ns
-        self._masks = Masks(mask) if mask else _NO_MASKS
-        self._said: Said = []
-        """As it came, in chunks; only ever extended and cut at its beginning, which several threads may do at once."""
-        self._announced = False
-        """Whether the shipper will ask; set back before what was said is looked at, so that nothing is overlooked."""
-        self._cutters: dict[LogStream, LineCutter] = {}
-        self._quota = Quota(max_bytes)
-        self._tail: Tail | None = None
-        self._lines: Said = []
-        self._number = 1
-        self._ended = False
-        self._lock = threading.Lock()
+        self._max_bytes = max_bytes
 
     @property
     def full(self) -> bool:
         """Whether the quota is used up, so that more output is thrown away but for the last lines."""
-        return self._quota.full
+        return self._said is not None and self._quota.full
+
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Keep secrets out of all that is said from now on; before anything is."""
+        self._masks = Masks(secrets)
 
     def output(self, stream: Literal["stdout", "stderr"], data: bytes | str) -> None:
         """Take output, in chunks as they come."""
+        said = self._said
+        if said is None:
+            said = self._begin()
         if not self._ended:
-            self._said.extend((self._time_ns(), stream, None, data))
-            if len(data) > LARGE or len(self._said) >= MOST_SAID * 4:
+            said.extend((self._time_ns(), stream, None, data))
+            if len(data) > LARGE or len(said) >= MOST_SAID * 4:
                 self.give()
             elif not self._announced:
                 self._announce()
 
     def log(self, level: str, text: str) -> None:
         """Take what the task logged; several lines become several lines."""
+        said = self._said
+        if said is None:
+            said = self._begin()
         if not self._ended:
-            self._said.extend((self._time_ns(), "log", level, text))
-            if len(text) > LARGE or len(self._said) >= MOST_SAID * 4:
+            said.extend((self._time_ns(), "log", level, text))
+            if len(text) > LARGE or len(said) >= MOST_SAID * 4:
                 self.give()
             elif not self._announced:
                 self._announce()
 
+    def _begin(self) -> Said:
+        with _BEGINNING:
+            if self._said is None:
+                self._lock = threading.Lock()
+                self._lines = []
+                self._cutters = {}
+                self._quota = Quota(self._max_bytes)
+                self._said = []
+        return self._said
+
     def give(self) -> None:
         """Hand the lines of what was said to the shipper."""
+        if self._ended or self._said is None:
+            return
         with self._lock:
             if not self._ended:
-                self._take_in()
+                self._take_in(self._said)
                 self._put()
 
     def end(self) -> None:
         """Give out all that is still held; later words are ignored. Then flush the shipper."""
+        said = self._begin()
         with self._lock:
             if self._ended:
                 return
             self._ended = True
-            self._take_in()
+            self._take_in(said)
             for stream, cutter in self._cutters.items():
                 if texts := cutter.flush():
                     self._keep(self._time_ns(), stream, None, texts)
             if self._quota.full:
                 self._take_tail()
             self._put()
+        self._shipper.forget(self)
 
     def _announce(self) -> None:
         self._announced = True
         self._shipper.expect(self)
 
-    def _take_in(self) -> None:
+    def _take_in(self, noted: Said) -> None:
         """Make lines of what was said: of all at once if nothing is special about it, as is most often so."""
         self._announced = False
-        count = len(self._said)
-        said = self._said[:count]
-        del self._said[:count]  # other threads may have said more meanwhile
+        said = noted[:]
+        del noted[: len(said)]  # other threads may have said more meanwhile
         if not said or self._take_plain(said):
             return
         for at, stream, level, data in zip(said[0::4], said[1::4], said[2::4], said[3::4], strict=True):

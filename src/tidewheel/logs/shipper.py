@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -22,6 +22,10 @@ _logger = logging.getLogger(__name__)
 Run = tuple[UUID, int]
 
 FLUSH_WITHIN: Final = timedelta(seconds=5)
+FEW: Final = 1000
+FOLLOWS: Final = 0.005
+GATHER: Final = 0.003
+"""While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
 _MOMENT: Final = 0.001
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
@@ -65,12 +69,8 @@ class _Dropped:
         return _Mark(*piece)
 
 
-class _Waiting(NamedTuple):
-    """Who wants to know when so many lines are stored, or that it has become too late for that."""
-
-    target: int
-    deadline: float
-    then: Callable[[bool], None]
+_Waiting = tuple[int, float, Callable[[bool], None]]
+"""How many lines must be stored, until when, and what to call then, with whether they were stored in time."""
 
 
 class LogShipper:
@@ -93,16 +93,21 @@ class LogShipper:
         self._lock = threading.Lock()
         self._buffer: deque[Piece] = deque()
         self._lines = self._bytes = 0
-        self._speakers: deque[Speaker] = deque()
+        self._speakers: dict[Speaker, None] = {}
         self._spoken_at = 0.0
         """When the first of them announced itself."""
         self._dropped: dict[Run, _Dropped] = {}
         self._taken = 0
         self._done = 0
         self._waiting: deque[_Waiting] = deque()
+        self._shipped_at = float("-inf")
+        self._hurried = 0
+        """How many stand still until their lines are stored."""
         self._watching: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._some = asyncio.Event()
+        self._awake = False
+        """Whether it was told that there is something; to tell it across threads is dear."""
         self._urgent = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name="log shipper")
 
@@ -114,11 +119,11 @@ class LogShipper:
     def expect(self, speaker: Speaker) -> None:
         """Ask someone for his lines when they have waited for others as long as lines may."""
         with self._lock:
-            first = not self._speakers
-            self._speakers.append(speaker)
-            if first:
+            if not self._speakers:
                 self._spoken_at = self._clock.monotonic()
-        if first:
+            self._speakers[speaker] = None
+            is_awake, self._awake = self._awake, True
+        if not is_awake:
             self._call(many=False)
 
     def put(self, pieces: Sequence[Piece]) -> None:
@@ -128,7 +133,8 @@ class LogShipper:
             for piece in pieces:
                 self._take(piece)
             many = before < self._settings.batch_lines <= self._lines
-        if before == 0 or many:
+            is_awake, self._awake = self._awake, True
+        if many or not is_awake:
             self._call(many=many)
 
     def _take(self, piece: Piece) -> None:
@@ -158,6 +164,7 @@ class LogShipper:
             self._loop.call_soon_threadsafe(self._wake, many)
 
     def _wake(self, many: bool) -> None:  # noqa: FBT001 - called by the loop
+        self._awake = True
         self._some.set()
         if many:
             self._urgent.set()
@@ -175,7 +182,7 @@ class LogShipper:
         """Return once all lines of a run are stored (or dropped), and whether that was so within the time."""
         stored: asyncio.Future[bool] = self._loop.create_future()
         self.when_stored(job_id, token, partial(_resolve, stored), within)
-        return await stored
+        return await self._hurry(stored)
 
     async def close(self, within: timedelta = FLUSH_WITHIN) -> int:
         """Store what there is, within that time, end, and return how many lines were lost."""
@@ -185,7 +192,7 @@ class LogShipper:
                 self._say_dropped(run)
         stored: asyncio.Future[bool] = self._loop.create_future()
         self._when_reached(self._taken, partial(_resolve, stored), within)
-        await stored
+        await self._hurry(stored)
         for task in (self._task, self._watching):
             if task is not None:
                 task.cancel()
@@ -193,24 +200,32 @@ class LogShipper:
                     await task
         return self._taken - self._done
 
+    async def _hurry(self, stored: asyncio.Future[bool]) -> bool:
+        self._hurried += 1
+        try:
+            return await stored
+        finally:
+            self._hurried -= 1
+
     def _when_reached(self, target: int, then: Callable[[bool], None], within: timedelta) -> None:
         if self._done >= target:
             then(True)  # noqa: FBT003 - what it is told
             return
-        self._wake(many=True)
-        self._waiting.append(_Waiting(target, self._clock.monotonic() + within.total_seconds(), then))
+        if not self._waiting:
+            self._wake(many=True)
+        self._waiting.append((target, self._clock.monotonic() + within.total_seconds(), then))
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="log patience")
 
     async def _watch(self) -> None:
         """Tell those who have waited for too long; there is one watch for all."""
         while self._waiting:
-            await self._clock.sleep(min(one.deadline for one in self._waiting) - self._clock.monotonic())
+            await self._clock.sleep(min(until for _, until, _ in self._waiting) - self._clock.monotonic())
             now = self._clock.monotonic()
-            late = [one for one in self._waiting if one.deadline <= now]
-            self._waiting = deque(one for one in self._waiting if one.deadline > now)
-            for one in late:
-                one.then(False)  # noqa: FBT003 - what it is told
+            late = [then for _, until, then in self._waiting if until <= now]
+            self._waiting = deque(one for one in self._waiting if one[1] > now)
+            for then in late:
+                then(False)  # noqa: FBT003 - what it is told
         self._watching = None
 
     async def _run(self) -> None:
@@ -225,7 +240,11 @@ class LogShipper:
 
     async def _gather(self) -> None:
         """Give the first line's companions time to come, unless there are enough or someone is in a hurry."""
-        if self._lines >= self._settings.batch_lines or self._waiting:
+        if self._lines >= self._settings.batch_lines:
+            return
+        if self._waiting:
+            if not self._hurried and self._lines < FEW and self._clock.monotonic() - self._shipped_at < FOLLOWS:
+                await self._clock.sleep(GATHER)
             return
         self._urgent.clear()
         enough = asyncio.ensure_future(self._urgent.wait())
@@ -243,8 +262,14 @@ class LogShipper:
         return left if left > _MOMENT else 0.0
 
     def _hear(self) -> None:
-        for _ in range(len(self._speakers)):
-            self._speakers.popleft().give()
+        with self._lock:
+            speakers, self._speakers = self._speakers, {}
+        for speaker in speakers:
+            speaker.give()
+
+    def forget(self, speaker: Speaker) -> None:
+        """Do not ask someone who has given all."""
+        self._speakers.pop(speaker, None)
 
     def _next_batch(self) -> list[Piece]:
         batch: list[Piece] = []
@@ -259,6 +284,7 @@ class LogShipper:
             self._bytes -= size
             if not self._buffer and not self._speakers:
                 self._some.clear()
+                self._awake = False
         return batch
 
     def _count_lost(self, batch: list[Piece]) -> None:
@@ -268,7 +294,7 @@ class LogShipper:
                 if not isinstance(piece, _Mark):
                     lost = self._dropped.setdefault((piece.job_id, piece.token), _Dropped(piece))
                     lost.lines += piece.last - piece.first + 1
-                    self._some.set()
+                    self._wake(many=False)
             for run in {(piece.job_id, piece.token) for piece in batch}:
                 self._say_dropped(run)
 
@@ -285,9 +311,10 @@ class LogShipper:
                 _logger.exception("%d pieces of log are refused, and lost", len(batch))
                 self._count_lost(batch)
             break
+        self._shipped_at = self._clock.monotonic()
         self._done += sum([piece.last - piece.first + 1 for piece in batch])
-        while self._waiting and self._waiting[0].target <= self._done:
-            self._waiting.popleft().then(True)  # noqa: FBT003 - what it is told
+        while self._waiting and self._waiting[0][0] <= self._done:
+            self._waiting.popleft()[2](True)  # noqa: FBT003 - what it is told
 
 
 def _resolve(future: asyncio.Future[bool], yes: bool) -> None:  # noqa: FBT001 - what it is told

@@ -84,11 +84,14 @@ def pieces_of_run(job_id: UUID, token: int, first: int, said: Said, lane: int | 
 def pieces_of(lines: Iterable[LogLine]) -> list[Piece]:
     """Put lines together, those of each run that follow one another."""
     growing: dict[tuple[UUID, int], list[tuple[int, Said]]] = {}
+    at, written = None, 0
     for line in lines:
         parts = growing.setdefault((line.job_id, line.token), [])
         if not parts or parts[-1][0] + len(parts[-1][1]) // 4 != line.number:
             parts.append((line.number, []))
-        parts[-1][1].extend(((line.at - EPOCH) // _MICROSECOND * 1000, line.stream, line.level, line.text))
+        if line.at is not at:  # many are of the same instant
+            at, written = line.at, (line.at - EPOCH) // _MICROSECOND * 1000
+        parts[-1][1].extend((written, line.stream, line.level, line.text))
     return [
         piece
         for (job_id, token), parts in growing.items()

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -10,24 +10,20 @@ import msgspec
 
 from tidewheel.clock import Clock
 from tidewheel.errors import TideError, Unavailable
-from tidewheel.logs.masks import Masks
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.job import Run
 from tidewheel.model.note import RunNote, merge_notes
+from tidewheel.model.outcome import Outcome
 from tidewheel.store.telling import LogStore, NoteStore
 from tidewheel.tasks.ending import Ended
-from tidewheel.worker.execution import Stream
-from tidewheel.worker.settler import RunKey
+from tidewheel.worker.settler import RunKey, Settler
 
 FLUSH_WITHIN: Final = 2.0
 """Seconds that an outcome waits at most for the words of its run to be stored."""
 NOTES_EVERY: Final = 0.05
 """Seconds between two batches of notes."""
 
-LATE: Final = "the last lines of job %s were not stored in time"
-
-_NO_MASKS: Final = Masks()
 _log = logging.getLogger(__name__)
 
 
@@ -35,34 +31,27 @@ class ReportStore(LogStore, NoteStore, Protocol):
     """What reports ask of a store."""
 
 
-class Report:
+class Report(RunLog):
     """The words of one run; a `Sink` for executors and a `Reporter` for contexts. Costs nothing until it is used."""
 
-    __slots__ = ("_lane", "_lines", "_masks", "_noted", "_reports", "_secrets", "key", "spoke")
+    _noted = False
 
-    def __init__(self, reports: "Reports", key: RunKey, lane: int) -> None:
+    def __init__(self, reports: "Reports", run: Run) -> None:
+        super().__init__(run.job_id, run.token, reports.shipper, reports.clock, lane=run.lane)
         self._reports = reports
-        self._lane = lane
-        self._lines: RunLog | None = None
-        self._secrets: Sequence[str] = ()
-        self._masks = _NO_MASKS
-        self._noted = False
-        self.key = key
-        self.spoke = False
-        """Whether there is anything to be stored."""
 
     @property
-    def full(self) -> bool:
-        """Whether no more output is kept, so that there is no hurry to read it."""
-        return self._lines is not None and self._lines.full
+    def key(self) -> RunKey:
+        return self._job_id, self._token
 
-    def hide(self, secrets: Sequence[str]) -> None:
-        """Keep secrets out of all that is said from now on; before the run begins."""
-        self._secrets, self._masks = secrets, Masks(secrets)
+    @property
+    def spoke(self) -> bool:
+        """Whether there is anything to be stored."""
+        return self._said is not None or self._noted
 
     def hidden(self, ended: Ended) -> Ended:
         """Return the end of the run without secrets in its result or in the texts of its error."""
-        if self._masks is _NO_MASKS:
+        if self._masks.longest == 0:
             return ended
         return msgspec.structs.replace(
             ended,
@@ -70,18 +59,6 @@ class Report:
             message=self._masks.hide_in_cut(ended.message),
             detail=None if ended.detail is None else self._masks.hide_in_cut(ended.detail),
         )
-
-    def output(self, stream: Stream, data: bytes | str) -> None:
-        (self._lines or self._open()).output(stream, data)
-
-    def log(self, level: str, text: str) -> None:
-        (self._lines or self._open()).log(level, text)
-
-    def _open(self) -> RunLog:
-        shipper, clock = self._reports.shipper, self._reports.clock
-        lines = self._lines = RunLog(*self.key, shipper, clock, mask=self._secrets, lane=self._lane)
-        self.spoke = True
-        return lines
 
     def progress(self, fraction: float, message: str) -> None:
         self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=self._masks.hide(message)))
@@ -94,24 +71,24 @@ class Report:
         self._note(RunNote(job_id=self.key[0], token=self.key[1], paused=yes))
 
     def _note(self, note: RunNote) -> None:
-        self.spoke = self._noted = True
+        self._noted = True
         self._reports.note(note)
 
     async def close(self) -> None:
         """Have all words stored before the outcome is, if the store is there to take them."""
-        if self._lines is not None:
-            self._lines.end()
         if self.spoke:
+            self.end()
             await self._reports.flush(self.key)
 
-    async def close_before(self, settle: Callable[[], None]) -> None:
-        """Have all words stored, then call this. Wait for that only if the store does not keep up, or for notes."""
-        if self._noted or self._lines is None or self._reports.shipper.behind:
+    async def close_before(self, outcome: Outcome, settler: Settler) -> None:
+        """Have all words stored, then the outcome. Wait for that only if the store does not keep up, or for notes."""
+        settler.hold(outcome)
+        if self._noted or self._shipper.behind:
             await self.close()
-            settle()
-            return
-        self._lines.end()
-        self._reports.when_stored(self.key, settle)
+            settler.let_go(outcome)
+        else:
+            self.end()
+            self._shipper.when_stored(self._job_id, self._token, partial(settler.let_go, outcome))
 
 
 class Reports:
@@ -128,7 +105,7 @@ class Reports:
 
     def open(self, run: Run) -> Report:
         """Return where a run may speak."""
-        return Report(self, (run.job_id, run.token), run.lane)
+        return Report(self, run)
 
     def note(self, note: RunNote) -> None:
         """Keep a note; of each kind the last one counts."""
@@ -154,17 +131,7 @@ class Reports:
         except TimeoutError:
             _log.warning("the last notes of job %s were not stored in time", key[0])
         if not await self.shipper.flush(*key):
-            _log.warning(LATE, key[0])
-
-    def when_stored(self, key: RunKey, then: Callable[[], None]) -> None:
-        """Call `then` when the lines of this run are stored, or that has taken longer than is reasonable."""
-
-        def told(in_time: bool) -> None:  # noqa: FBT001 - by the shipper
-            if not in_time:
-                _log.warning(LATE, key[0])
-            then()
-
-        self.shipper.when_stored(*key, told)
+            _log.warning("the last lines of job %s were not stored in time", key[0])
 
     async def _write_notes(self) -> None:
         async with self._writing:

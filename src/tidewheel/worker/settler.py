@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
@@ -50,17 +50,17 @@ class Settler:
             self._some.set()
             self._none.clear()
 
-    def hold(self, outcome: Outcome) -> Callable[[], None]:
-        """Take an outcome that must wait for something else to be stored, and return what to call then."""
-        key = (outcome.job_id, outcome.token)
-        self._held[key] = outcome
+    def hold(self, outcome: Outcome) -> None:
+        """Take an outcome that must wait until the words of its run are stored."""
+        self._held[outcome.job_id, outcome.token] = outcome
         self._none.clear()
 
-        def let_go() -> None:
-            del self._held[key]
-            self.add(outcome)
-
-        return let_go
+    def let_go(self, outcome: Outcome, in_time: bool = True) -> None:  # noqa: FBT001, FBT002 - called back
+        """Store an outcome that was held, since the words are stored, or have not been within a reasonable time."""
+        if not in_time:
+            _log.warning("the last lines of job %s were not stored in time", outcome.job_id)
+        del self._held[outcome.job_id, outcome.token]
+        self.add(outcome)
 
     @property
     def unstored(self) -> set[RunKey]:

@@ -28,7 +28,7 @@ async def test_an_outcome_that_waits_for_words_is_held_and_keeps_a_drain_waiting
     running = asyncio.create_task(settler.run())
     first, second = (Outcome(UUID(int=number), number, Cause.STOPPED) for number in (2, 3))
 
-    let_go = settler.hold(first)
+    settler.hold(first)
     settler.add(second)
     drained = asyncio.create_task(settler.drained())
     await clock.sleep(0)
@@ -38,7 +38,7 @@ async def test_an_outcome_that_waits_for_words_is_held_and_keeps_a_drain_waiting
     assert settler.unstored == {(UUID(int=2), 2)}
     assert not drained.done()
 
-    let_go()
+    settler.let_go(first)
     await drained
     assert store.outcomes == [second, first]
     assert settler.unstored == set()

@@ -81,7 +81,7 @@ class InlineExecutor:
                 return
             outcome = given_back(run) if slot.released else await self._outcome(run, ended, started_at)
             if report.spoke:
-                await report.close_before(self._tools.settler.hold(outcome))
+                await report.close_before(outcome, self._tools.settler)
             else:
                 self._tools.settler.add(outcome)
         finally:
