@@ -52,11 +52,21 @@ _STOP_SIGNALS: Final[Mapping[StopMode, signal.Signals]] = MappingProxyType(
 
 
 class PostgresServer:
-    """One PostgreSQL server. Use it as a context manager, or call ``start`` and, at the end, ``destroy``."""
+    """One PostgreSQL server. Use it as a context manager, or call ``start`` and, at the end, ``destroy``.
 
-    def __init__(self, settings: Mapping[str, str] = DURABLE, *, in_memory: bool = False) -> None:
+    With ``standby_of`` it is a hot standby of another one, which runs: a copy that follows it by streaming.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, str] = DURABLE,
+        *,
+        in_memory: bool = False,
+        standby_of: "PostgresServer | None" = None,
+    ) -> None:
         self.settings = dict(settings)
         self._in_memory = in_memory
+        self._primary = standby_of
         self._folder: Path | None = None
         self._data = Path()
         self._binaries = Path()
@@ -164,6 +174,9 @@ class PostgresServer:
         pristine = _pristine()
         self._binaries = pristine.binaries
         copy = ["cp", "-a", f"{pristine.data}/.", str(self._data)]
+        if self._primary is not None:
+            copy = [str(self._binaries / "pg_basebackup"), "--dbname", self._primary.url(), "--pgdata", str(self._data)]
+            copy += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
         subprocess.run(copy, check=True, **_as_ordinary_user(folder))
 
     def _wait_until_ready(self) -> None:

@@ -1,19 +1,27 @@
 """The server when there is much: lists among millions of jobs, and submits while workers drain at full speed."""
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from bench.api.requests import SUBMIT
-from bench.api.server import figures_of, serving
+from bench.api.server import Target, figures_of, serving
 from bench.api.sizes import Sizes
 from bench.grounds.ground import Ground, Place
-from bench.jobs import ONE_LANE, fill
-from bench.measure import Figures, say
+from bench.jobs import LaneName, fill, outcomes, specs
+from bench.measure import Figures, quantile, say
 from bench.worker.loads import INLINE
 from bench.worker.process import Shape, running
+from tidewheel.model.job import DEFAULT_TENANT
+from tidewheel.model.outcome import Failure, Outcome
+from tidewheel.model.states import Cause, State
+from tidewheel.store.base import ClaimRequest, JobFilter
 
-_LANE: Final = ONE_LANE[0]
+TEMPLATES: Final = 100
+"""Real jobs of which the others are copies; half of them are finished, one in fifty of these failed for good."""
+_LANE: Final = LaneName("mail.send", DEFAULT_TENANT)
 LISTS: Final[tuple[dict[str, str], ...]] = (
     {},
     {"state": "succeeded"},
@@ -24,15 +32,33 @@ LISTS: Final[tuple[dict[str, str], ...]] = (
     {"label": "team=growth"},
 )
 """What people look for first."""
+PAGES: Final = (
+    "/ui",
+    "/ui/jobs",
+    "/ui/jobs?state=dead",
+    "/ui/jobs?kind=mail.send&state=succeeded",
+    "/ui/jobs?label=team%3Dgrowth",
+    "/ui/schedules",
+    "/ui/dead-letters",
+    "/ui/logs",
+    "/ui/gates",
+    "/ui/limits",
+    "/ui/queues",
+    "/ui/workers",
+    "/ui/artifacts",
+    "/ui/keys",
+    "/ui/audit",
+)
+"""All that the menu leads to; a page of one job is added for each sort of job."""
 
 
 async def measure_lists(ground: Ground, sizes: Sizes) -> Figures:
-    """List jobs of a tenant who has millions, four fifths of them finished."""
+    """List jobs of a tenant who has millions, four fifths of them finished, and look at the pages of the dashboard."""
     async with ground.place() as place, serving(place) as server:
         say(f"list: loading {sizes.listed:,} rows")
-        await fill(place.store, 10, 10)
+        shown = await _finish_some(place)
         await place.load_history(sizes.listed * 4 // 5)
-        await place.load_due(sizes.listed // 5, ONE_LANE)
+        await place.load_due(sizes.listed // 5, [_LANE])
         await place.tidy()
         order = {
             "connections": 4,
@@ -43,7 +69,34 @@ async def measure_lists(ground: Ground, sizes: Sizes) -> Figures:
         }
         await server.load(**order, requests=2 * len(LISTS))
         rounds = [await server.load(**order, requests=sizes.lists) for _ in range(sizes.rounds)]
-    return figures_of("list", rounds)
+        one_job = {f"/ui/jobs/{state}": f"/ui/jobs/{job_id}" for state, job_id in shown.items()}
+        pages = await _measure_pages(server, {**{path: path for path in PAGES}, **one_job}, sizes)
+    return {**figures_of("list", rounds), **pages}
+
+
+async def _finish_some(place: Place) -> dict[State, UUID]:
+    """Submit the templates, finish half of them, and return one of each state."""
+    await place.store.submit(specs(TEMPLATES, lanes=[_LANE]))
+    request = ClaimRequest(worker_id=place.worker_id, limit=TEMPLATES // 2)
+    runs = (await place.store.claim(request)).runs
+    good, bad = runs[TEMPLATES // 100 :], runs[: TEMPLATES // 100]
+    failure = Failure(reason="error", message="SMTPServerDisconnected: Connection unexpectedly closed", detail="…")
+    ends = [Outcome(run.job_id, run.token, Cause.GAVE_UP, error=failure) for run in bad]
+    await place.store.settle(place.worker_id, [*outcomes(good), *ends])
+    (waiting,) = (await place.store.find(JobFilter(states=frozenset({State.QUEUED})), limit=1)).jobs
+    return {State.QUEUED: waiting.id, State.SUCCEEDED: good[0].job_id, State.DEAD: bad[0].job_id}
+
+
+async def _measure_pages(server: Target, pages: Mapping[str, str], sizes: Sizes) -> Figures:
+    """Ask for each page some times, one after the other, as one person does."""
+    latencies: dict[str, float] = {}
+    for name, path in pages.items():
+        order = {"connections": 1, "method": "GET", "paths": [path], "status": 200}
+        await server.load(**order, requests=2)
+        done, _ = await server.load(**order, requests=sizes.looks)
+        latencies[name] = round(1e3 * quantile(done.latencies, 0.99), 1)
+        say(f"{name}: p50 {1e3 * quantile(done.latencies, 0.5):.1f} ms, p99 {latencies[name]} ms")
+    return {"page_p99_ms": max(latencies.values()), "pages_p99_ms": latencies}
 
 
 async def measure_busy(ground: Ground, sizes: Sizes) -> Figures:

@@ -20,6 +20,8 @@ class Sizes:
     listed: int
     """Jobs in the store while lists are measured."""
     lists: int
+    looks: int
+    """At each page of the dashboard."""
     busy_submits: int
     feeds: int
     """How often the worker gets 20 000 jobs at the most while submits are measured."""
@@ -35,6 +37,7 @@ _FULL: Final = Sizes(
     gets=30_000,
     listed=5_000_000,
     lists=700,
+    looks=50,
     busy_submits=5_000,
     feeds=100,
 )
@@ -52,6 +55,7 @@ SIZES: Final[Mapping[str, Sizes]] = MappingProxyType(
                 gets=6_000,
                 listed=500_000,
                 lists=280,
+                looks=30,
                 busy_submits=1_000,
             ),
             Sizes(
@@ -64,6 +68,7 @@ SIZES: Final[Mapping[str, Sizes]] = MappingProxyType(
                 gets=40,
                 listed=100,
                 lists=14,
+                looks=2,
                 busy_submits=40,
                 feeds=1,
             ),

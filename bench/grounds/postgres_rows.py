@@ -62,7 +62,7 @@ async def _copy(connection: Any, table: str, count: int, changed: Mapping[str, s
     names = [row["attname"] for row in found]
     values = [changed.get(name, f"template.{name}") for name in names]
     await connection.execute(_MAKE_ID)
-    await connection.execute(
+    done = await connection.execute(
         f"WITH template AS MATERIALIZED (SELECT *, row_number() OVER () - 1 AS number FROM {table} "
         f"WHERE lane > 0 LIMIT {TEMPLATES}), "  # lane 0 is the table's keel
         f"templates AS MATERIALIZED (SELECT count(*) AS number FROM template) "
@@ -71,6 +71,8 @@ async def _copy(connection: Any, table: str, count: int, changed: Mapping[str, s
         f"JOIN template ON template.number = copy.n % (SELECT number FROM templates)",
         timeout=1800,
     )
+    if done != f"INSERT 0 {count}":
+        raise RuntimeError(f"{table} has nothing to copy: {done}")
 
 
 async def settle_down(connection: Any, *statements: str) -> None:

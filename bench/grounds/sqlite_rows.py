@@ -66,6 +66,8 @@ def _copy(path: Path, table: str, count: int, changed: Mapping[str, str]) -> Non
             f"SELECT *, row_number() OVER () - 1 AS number FROM {table} LIMIT {TEMPLATES}; "
             "CREATE UNIQUE INDEX temp.template_number ON template (number)"
         )
+        if not connection.execute("SELECT count(*) FROM template").get:
+            raise RuntimeError(f"{table} has nothing to copy")
         for first in range(1, count + 1, CHUNK):
             _copy_chunk(connection, table, names, values, range(first, min(count, first + CHUNK - 1) + 1))
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

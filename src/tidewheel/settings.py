@@ -5,15 +5,15 @@ A setting `max_age` is the option `--max-age`, the variable `TIDE_MAX_AGE` and t
 options from this table, and `docs/reference/settings.md` is made from it.
 """
 
-import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tidewheel.errors import Invalid
+from tidewheel.model.guessing import did_you_mean
 
 PREFIX: Final = "TIDE_"
 _OF_TASKS: Final = "TIDE_SECRET_"
@@ -31,6 +31,7 @@ _TYPES: Final[Mapping[type, str]] = {
 }
 _SERVING: Final = ("server", "up")
 _WORKING: Final = ("worker", "up")
+_PROCESSES: Final = ("server", "worker", "up")
 
 
 class Setting(NamedTuple):
@@ -134,6 +135,24 @@ _TABLE: Final = (
         ("worker",),
     ),
     Setting("name", str, None, "The worker's name, for people.  [default: the host's name]", ("worker",)),
+    Setting("log_format", str, "text", "How it writes its own log, to stderr: text or json.", _PROCESSES),
+    Setting("log_level", str, "info", "What it writes: debug, info, warning or error, and all above.", _PROCESSES),
+    Setting(
+        "otel_endpoint",
+        str,
+        None,
+        "Where spans of submits and runs are sent, by OTLP over HTTP, such as http://collector:4318. Needs the extra "
+        "otel; OTEL_EXPORTER_OTLP_ENDPOINT does the same.",
+        _PROCESSES,
+    ),
+    Setting(
+        "metrics_port",
+        int,
+        None,
+        "The port on which it answers /metrics, /livez and /readyz; 0 takes any that is free. Without it, none.",
+        ("worker",),
+    ),
+    Setting("metrics_host", str, "127.0.0.1", "The address of that port.", ("worker",)),
     Setting("keeper", bool, default=True, help="Whether to do a share of the chores.", commands=("server", "worker")),
     Setting(
         "secrets",
@@ -156,6 +175,13 @@ _TABLE: Final = (
         list,
         [],
         "A private network that messages may be sent to, such as 10.0.0.0/8; public ones always may. May be repeated.",
+        ("server", "worker", "up"),
+    ),
+    Setting(
+        "alert",
+        list,
+        [],
+        "From when on an alert fires, such as queue_age=20m, clock_offset=1s or free_disk=2GiB. May be repeated.",
         ("server", "worker", "up"),
     ),
 )
@@ -208,12 +234,6 @@ def _check(path: Path, name: str, value: Any) -> None:
         good = good and all(isinstance(one, str) for one in value)
     if not good:
         raise Invalid("config", f"{path}: {name} must be {_TYPES[setting.type]}, not {value!r:.60}")
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return what someone may have meant, as the end of a sentence."""
-    close = difflib.get_close_matches(name.lower(), list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def find_file(chosen: str | None, environment: Mapping[str, str], folder: Path) -> Path | None:

@@ -24,8 +24,10 @@ from tidewheel.model.access import Actor, Role
 from tidewheel.model.alert import AlertState, Finding, Rule, WindowSpec
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
 from tidewheel.model.artifact import ArtifactSpec
+from tidewheel.model.cap import QueueCap
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
+from tidewheel.model.limit import LimitRule
 from tidewheel.model.log import LogLine
 from tidewheel.model.notification import Event, SubscriptionSpec
 from tidewheel.model.outcome import Failure
@@ -114,6 +116,12 @@ SAMPLES: Final = {
     "list_limits": Sample("/v1/limits"),
     "set_limit": Sample("/v1/limits/{}", "limit", {"most": 2}, foreign=200),
     "remove_limit": Sample("/v1/limits/{}", "limit"),
+    "list_rules": Sample("/v1/rules"),
+    "set_rule": Sample("/v1/rules/{}", "rule", {"waiting": 2, "overflow": "replace"}),
+    "remove_rule": Sample("/v1/rules/{}", "rule"),
+    "list_caps": Sample("/v1/caps"),
+    "set_cap": Sample("/v1/caps/{}", "cap", {"most": 2}, foreign=200),
+    "remove_cap": Sample("/v1/caps/{}", "cap"),
     "list_channels": Sample("/v1/channels"),
     "add_channel": Sample("/v1/channels", body={"name": "hook-#", "address": "https://example.org/hook"}),
     "remove_channel": Sample("/v1/channels/{}", "channel"),
@@ -134,7 +142,7 @@ SAMPLES: Final = {
     "get_worker": Sample("/v1/workers/{}", "worker"),
     "claim_jobs": Sample("/v1/workers/{}/claim", "worker", {"limit": 1}),
     "list_runs": Sample("/v1/workers/{}/runs", "worker"),
-    "beat_worker": Sample("/v1/workers/{}/heartbeat", "worker"),
+    "beat_worker": Sample("/v1/workers/{}/heartbeat", "worker", {"clock": "2030-01-01T00:00:00Z"}),
     "list_stopping": Sample("/v1/workers/{}/stopping", "worker"),
     "settle_runs": Sample("/v1/workers/{}/settle", "worker", {"ends": []}),
     "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),
@@ -171,7 +179,7 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
 )
 """Endpoints that change something and write nothing down: what workers do is the history of the jobs."""
 
-OF_NOBODY: Final = frozenset({"add_maintenance", "remove_maintenance"})
+OF_NOBODY: Final = frozenset({"add_maintenance", "remove_maintenance", "set_rule", "remove_rule"})
 """Endpoints that change what belongs to no tenant."""
 
 
@@ -250,6 +258,19 @@ class Grounds:
         key = f"{mark_of(tenant)}-{next(self._numbers)}"
         await self.api.store.set_limit(key, 1, tenant=tenant)
         return key
+
+    async def rule(self, tenant: str) -> str:
+        """The name of a rule, which is nobody's."""
+        del tenant
+        name = f"cap:rule-{next(self._numbers)}"
+        await self.api.store.set_rule(LimitRule(name, waiting=1))
+        return name
+
+    async def cap(self, tenant: str) -> str:
+        """The queue of a cap."""
+        queue = f"{mark_of(tenant)}/{next(self._numbers)}"
+        await self.api.store.set_cap(QueueCap(tenant, queue, 1))
+        return queue
 
     async def channel(self, tenant: str) -> UUID:
         """A channel."""

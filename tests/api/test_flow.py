@@ -87,6 +87,25 @@ async def test_bad_limits_are_refused(api: Api) -> None:
         assert problem(answer, 422, "invalid")["errors"][0]["pointer"] == "/key"
 
 
+async def test_bad_caps_and_rules_are_refused(api: Api) -> None:
+    for path, body, pointer in (
+        ("caps/mail", {"most": 0}, "/most"),
+        ("caps/mail", {}, "/most"),
+        ("caps/mail", {"most": 1, "overflow": "spill"}, "/overflow"),
+        ("caps/a%20b", {"most": 1}, "/queue"),
+        ("rules/a%3Db", {"most": 1}, "/name"),
+        ("rules/mail", {}, "/most"),
+        ("rules/mail", {"most": 1, "burst": 1}, "/burst"),
+        ("rules/mail", {"waiting": 1}, "/name"),
+        ("rules/cap:mail", {"most": 1}, "/name"),
+        ("rules/cap:mail", {"waiting": 10_000_000}, "/waiting"),
+    ):
+        answer = await api.client.put(f"/v1/{path}", json=body)
+        assert problem(answer, 422, "invalid")["errors"][0]["pointer"] == pointer, (path, body)
+    assert (await api.client.get("/v1/caps")).json() == {"caps": []}
+    assert (await api.client.get("/v1/rules")).json() == {"rules": []}
+
+
 async def test_queues_show_their_numbers_and_workers_themselves(api: Api) -> None:
     await api.client.post("/v1/jobs/batch", json=[{"kind": "mail"}, {"kind": "mail"}, {"kind": "x", "queue": "slow"}])
     assert (await api.client.get("/v1/queues")).json()["as_of"] is None

@@ -4,8 +4,10 @@ import re
 
 import pytest
 
-from tests.api.conftest import Api
-from tidewheel.observe import Counter, Histogram, Registry, Sample, gauge
+from tests.api.conftest import Api, problem
+from tidewheel.observe import Counter, Described, Histogram, Numbers, Registry, merged
+from tidewheel.observe import page as page_of
+from tidewheel.observe.catalogue import REQUESTS
 from tidewheel.observe.metrics import MOST_SERIES
 from tidewheel.server.metrics import MOST_QUEUES, OTHERS
 from tidewheel.server.table import ENDPOINTS
@@ -35,7 +37,10 @@ async def test_jobs_and_workers_are_counted_by_queue_and_state(api: Api) -> None
     assert found['tide_queue_depth{queue="slow",state="queued"}'] == 3
     assert found['tide_jobs_kept{queue="default",state="succeeded"}'] == 1
     assert found["tide_workers_alive"] == 1
+    assert found['tide_jobs_submitted_total{queue="slow"}'] >= 3
     assert found["tide_store_up"] == 1
+    assert found['tide_queue_oldest_seconds{queue="slow"}'] >= 0
+    assert found['tide_alerts_firing{rule="queue.age"}'] == 0
     assert any(name.startswith("tide_build_info{version=") for name in found)
 
 
@@ -65,6 +70,25 @@ async def test_without_a_store_the_server_still_shows_its_own_numbers(lone_api: 
     assert "tide_workers_alive" not in found
 
 
+async def test_while_other_processes_are_silent_their_last_numbers_are_shown_and_never_fewer(lone_api: Api) -> None:
+    silent, others = [True], Registry()
+    others.counter(REQUESTS).add("live", "200", value=7)
+    own = Registry()
+
+    async def ask(_within: float) -> list[Numbers]:
+        if silent[0]:
+            raise TimeoutError
+        return merged([own.numbers(), others.numbers()])
+
+    lone_api.service.metrics.join(own, ask)
+    await lone_api.client.get("/livez")
+    problem(await lone_api.client.get("/metrics"), 503, "unavailable")
+    silent[0] = False
+    assert (await page(lone_api))['tide_http_requests_total{endpoint="live",status="200"}'] == 8
+    silent[0] = True
+    assert (await page(lone_api))['tide_http_requests_total{endpoint="live",status="200"}'] == 8
+
+
 async def test_the_store_is_asked_once_for_many_who_look(lone_api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, real = [0], lone_api.store.counts
 
@@ -91,11 +115,12 @@ async def test_a_thousand_queues_do_not_make_a_thousand_lines(lone_api: Api) -> 
 
 def test_labels_are_escaped_and_buckets_add_up() -> None:
     registry = Registry()
-    registry.counter("a_total", "Told\nin lines.", "name").add('x"\\\n')
-    times = registry.histogram("b_seconds", "Times.")
+    registry.counter(Described("a_total", "counter", "Told\nin lines.", ("name",))).add('x"\\\n')
+    times = registry.histogram(Described("b_seconds", "histogram", "Times."))
     for value in (0.001, 0.3, 99.0):
         times.observe(value)
-    lines = registry.page(gauge("c", "Now.", [Sample({}, 1.5)])).decode().splitlines()
+    registry.gauge(Described("c", "gauge", "Now."), lambda: {(): 1.5})
+    lines = page_of(registry.numbers()).decode().splitlines()
 
     assert 'a_total{name="x\\"\\\\\\n"} 1' in lines
     assert "# HELP a_total Told\\nin lines." in lines
@@ -106,13 +131,33 @@ def test_labels_are_escaped_and_buckets_add_up() -> None:
     assert lines[-1] == "c 1.5"
 
 
+def test_what_several_processes_counted_is_added_up() -> None:
+    metric, times = Described("a_total", "counter", "A.", ("name",)), Described("b_seconds", "histogram", "B.")
+    groups = []
+    for name in ("x", "y", "x"):
+        registry = Registry()
+        registry.counter(metric).add(name)
+        registry.histogram(times).observe(0.3)
+        groups.append(registry.numbers())
+    lines = page_of(merged(groups)).decode().splitlines()
+
+    assert {'a_total{name="x"} 2', 'a_total{name="y"} 1', "b_seconds_count 3", 'b_seconds_bucket{le="0.5"} 3'} <= {
+        *lines
+    }
+    assert [line for line in lines if line.startswith("# TYPE a_total")] == ["# TYPE a_total counter"]
+    assert page_of(groups[0]).decode().count('a_total{name="x"} 1') == 1, "adding up changes nothing of what was added"
+
+
 def test_whoever_makes_labels_up_does_not_fill_the_memory() -> None:
-    counter, times = Counter("a_total", "A.", ["name"]), Histogram("b_seconds", "B.", ["name"])
+    counter = Counter(Described("a_total", "counter", "A.", ("name",)))
+    times = Histogram(Described("b_seconds", "histogram", "B.", ("name",)))
     for number in range(MOST_SERIES + 10):
         counter.add(str(number))
         times.observe(1.0, str(number))
     counter.add("0")
 
-    assert len(list(counter.lines())) == MOST_SERIES + 2
-    assert 'a_total{name="0"} 2' in list(counter.lines())
-    assert sum(line.startswith("b_seconds_count") for line in times.lines()) == MOST_SERIES
+    rows = dict(counter.numbers().rows)
+    assert (len(rows), rows["0",]) == (MOST_SERIES, [2])
+    assert len(times.numbers().rows) == MOST_SERIES
+    [many] = merged([[counter.numbers()], [Counter(Described("a_total", "counter", "A.", ("name",))).numbers()]])
+    assert len(many.rows) == MOST_SERIES

@@ -52,6 +52,11 @@ def test_several_processes_share_a_port_and_one_that_dies_is_started_again(tmp_p
         until(lambda: len(server.children()) == 2, "both")
         first = {child.pid for child in server.children()}
         ids = {client.post("/v1/jobs", json=COMMAND).json()["id"] for _ in range(10)}
+        for _ in range(12):
+            httpx.get(f"{client.base_url}/livez", timeout=60)  # each by a connection of its own
+        pages = [httpx.get(f"{client.base_url}/metrics", timeout=60).text for _ in range(4)]
+        assert [page.count('tide_http_requests_total{endpoint="live",status="200"} 12\n') for page in pages] == [1] * 4
+        assert 'tide_process_resident_memory_bytes{process="server-1"}' in pages[0]
         server.children()[0].kill()
 
         until(lambda: len({child.pid for child in server.children()} - first) == 1, "another one")

@@ -196,6 +196,23 @@ async def test_schedules_are_listed_page_by_page(api: Api) -> None:
     problem(await api.client.get("/v1/schedules?cursor=AAAA"), 400, "bad-cursor")
 
 
+async def test_a_trigger_that_is_sent_again_with_its_key_makes_no_second_job(api: Api) -> None:
+    place = f"{(await create(api)).headers['location']}/trigger"
+    first = await api.client.post(place, headers={"idempotency-key": "monday"})
+    again = await api.client.post(place, headers={"idempotency-key": '"monday"'}, json={"idempotency_key": "monday"})
+
+    assert (first.status_code, first.json()["created"]) == (202, True)
+    assert (again.status_code, again.json()) == (200, first.json() | {"created": False})
+    assert again.headers["location"] == first.headers["location"]
+    other = f"{(await create(api, name='other')).headers['location']}/trigger"
+    problem(await api.client.post(other, headers={"idempotency-key": "monday"}), 422, "key-reused")
+    differs = await api.client.post(place, headers={"idempotency-key": "a"}, json={"idempotency_key": "b"})
+    assert problem(differs, 422, "invalid")["errors"][0]["pointer"] == "/idempotency_key"
+    problem(await api.client.post(place, headers={"idempotency-key": ""}), 400, "bad-header")
+    audit = (await api.client.get("/v1/audit")).json()["entries"]
+    assert len([entry for entry in audit if entry["detail"].get("did") == "trigger"]) == 1
+
+
 async def test_a_schedule_is_paused_resumed_triggered_and_removed(api: Api) -> None:
     made = await create(api)
     place = made.headers["location"]

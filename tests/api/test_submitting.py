@@ -63,6 +63,7 @@ async def test_a_job_is_accepted_when_it_is_stored_and_shows_every_field(api: Ap
         "schedule_id": None,
         "recurring": False,
         "recurrence": None,
+        "traceparent": None,
         "after": [],
         "on_parent_failure": None,
         "state": "queued",
@@ -227,3 +228,19 @@ async def test_a_wait_that_is_too_short_is_answered_as_without(api: Api) -> None
     assert "job" not in answer.json()
     await api.run(Cause.GAVE_UP)
     problem(await api.client.get(answer.json()["location"] + "/result"), 409, "no-result")
+
+
+async def test_a_job_remembers_the_span_that_submitted_it_and_a_bad_header_is_ignored(lone_api: Api) -> None:
+    span, own = f"00-{'a' * 32}-{'b' * 16}-01", f"00-{'c' * 32}-{'d' * 16}-00"
+    one = await lone_api.client.post("/v1/jobs", json={"kind": "a"}, headers={"traceparent": span, "tracestate": "v=1"})
+    jobs = [{"kind": "a"}, {"kind": "a", "traceparent": own}, {"kind": "a", "traceparent": "nonsense"}]
+    many = await lone_api.client.post("/v1/jobs/batch", json=jobs, headers={"traceparent": span})
+    nonsense = {"traceparent": "nonsense", "tracestate": "v=1"}
+    bad = await lone_api.client.post("/v1/jobs", json={"kind": "a", **nonsense}, headers=nonsense)
+    assert [answer.status_code for answer in (one, many, bad)] == [202] * 3
+
+    async def spans(*ids: str) -> list[str | None]:
+        return [(await lone_api.client.get(f"/v1/jobs/{job_id}")).json()["traceparent"] for job_id in ids]
+
+    assert await spans(one.json()["id"], bad.json()["id"]) == [span, None]
+    assert await spans(*(job["id"] for job in many.json()["jobs"])) == [span, own, span]

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from tests.api.conftest import Api, problem
+from tidewheel.model.problem import CODES
 from tidewheel.server.access import is_loopback
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.entrance import host_of
 from tidewheel.server.openapi import openapi_of, plain_path
-from tidewheel.server.problems import CODES
 from tidewheel.server.table import ENDPOINTS
 
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(openapi_of(ENDPOINTS)))
@@ -63,7 +63,7 @@ def test_every_reference_leads_to_something_and_nothing_is_superfluous() -> None
 
 async def test_every_endpoint_answers_garbage_with_a_problem(api: Api) -> None:
     for endpoint in ENDPOINTS:
-        path = endpoint.path.replace("{id}", str(uuid4())).replace("{key:path}", "%00")
+        path = re.sub(r"\{\w+:path\}", "%00", endpoint.path.replace("{id}", str(uuid4())))
         for content in GARBAGE if endpoint.body is not None else ():
             answer = await api.client.request(
                 endpoint.method, path, content=content, headers={"content-type": "application/json"}
@@ -127,6 +127,24 @@ async def test_a_store_that_is_gone_is_told_with_503_and_without_its_secrets(lon
         found = problem(answer, 503, "unavailable")
         assert answer.headers["retry-after"] == "1"
         assert "tide.db" not in found["detail"]
+
+
+async def test_a_request_is_a_line_of_the_log_without_its_query_or_its_grant(
+    lone_api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG", logger="tidewheel.access"):
+        await lone_api.client.get("/livez")
+        await lone_api.client.get("/v1/jobs?limit=a-secret")
+        await lone_api.client.get("/v1/downloads/a-secret-grant")
+    lines = [record for record in caplog.records if record.name == "tidewheel.access"]
+
+    said = [(line.levelname, line.getMessage(), vars(line)["endpoint"], vars(line)["status"]) for line in lines]
+    assert said == [
+        ("DEBUG", "GET /livez", "live", 200),
+        ("INFO", "GET /v1/jobs", "list_jobs", 400),
+        ("INFO", "GET /v1/downloads/{grant}", "download", 403),
+    ]
+    assert "secret" not in caplog.text
 
 
 async def test_request_ids_are_taken_over_if_they_are_sound(lone_api: Api) -> None:

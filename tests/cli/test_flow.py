@@ -35,6 +35,9 @@ def test_limits_and_rules_are_set_listed_and_removed(tmp_path: Path) -> None:
     answer(tmp_path, "limit", "set", "account", "--most", "1", "--rule")
     assert [limit["key"] for limit in answer(tmp_path, "limit", "list")] == ["account=7"]
     assert [rule["name"] for rule in answer(tmp_path, "limit", "list", "--rules")] == ["account"]
+    [capped] = answer(tmp_path, "limit", "set", "cap:mail", "--waiting", "5", "--overflow", "replace", "--rule")
+    assert (capped["waiting"], capped["overflow"], capped["by_hand"]) == (5, "replace", True)
+    assert tide(tmp_path, "limit", "remove", "cap:mail", "--rule").returncode == 0
     wrong = tide(tmp_path, "limit", "remove", "acount=7")
     assert (wrong.returncode, wrong.stderr) == (1, "tide: no limit acount=7; did you mean account=7?\n")
     assert tide(tmp_path, "limit", "remove", "account=7").stdout == "account=7 is removed\n"
@@ -83,6 +86,8 @@ def test_workers_are_listed(tmp_path: Path) -> None:
         (("limit", "set", "k"), 2, "most: must be given, or a rate"),
         (("limit", "set", "k", "--burst", "3"), 2, "burst: belongs to a rate"),
         (("limit", "set", "k", "--rate", "fast"), 2, "rate: must be a number of starts per"),
+        (("limit", "set", "cap:k", "--waiting", "3"), 2, "waiting: is for rules: add --rule"),
+        (("limit", "set", "k", "--waiting", "3", "--rule"), 2, "name: must begin with cap:"),
         (("queue", "cap", "q", "3", "--overflow", "spill"), 2, "overflow: must be one of reject"),
         (("queue", "cap", "q", "many"), 2, "invalid value for 'MOST'"),
     ],

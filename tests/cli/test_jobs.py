@@ -229,3 +229,11 @@ def test_jobs_are_listed_by_what_their_error_says(tmp_path: Path) -> None:
     submit(tmp_path, "--", "ls")
     assert [each["id"] for each in answer(tmp_path, "job", "list", "--error", "no answer")] == [dead]
     assert answer(tmp_path, "job", "list", "--error", "another") == []
+
+
+def test_a_job_that_is_submitted_in_a_trace_says_so(tmp_path: Path) -> None:
+    span = f"00-{'a' * 32}-{'b' * 16}-01"
+    made = tide(tmp_path, "submit", "--", "ls", TRACEPARENT=span, TRACESTATE="v=1").stdout.strip()
+    assert f"trace             {span}" in tide(tmp_path, "job", "show", made).stdout
+    assert answer(tmp_path, "job", "show", made)["traceparent"] == span
+    assert answer(tmp_path, "job", "show", submit(tmp_path, "--", "ls"))["traceparent"] is None

@@ -64,6 +64,7 @@ def test_a_key_is_revoked_by_its_prefix(tmp_path: Path) -> None:
         (("tenant", "set", "ada", "--weight", "0"), "weight: must be more than 0"),
         (("tenant", "set", "ada", "--max-queued", "many"), "max_queued: must be a number or none"),
         (("tenant", "set", "ada", "--max-payload", "99999999"), "max_payload: must be between"),
+        (("tenant", "set", "ada", "--keep-logs", "1s"), "keep_logs: must be between 1h and"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, words: tuple[str, ...], why: str) -> None:
@@ -85,14 +86,16 @@ def test_tenants_keep_what_is_not_named(tmp_path: Path) -> None:
     tide(tmp_path, "tenant", "set", "ada", "--weight", "2.5", "--max-queued", "100")
     tide(tmp_path, "tenant", "set", "ada", "--max-payload", "1000")
     assert answer(tmp_path, "tenant", "list") == [
-        {"name": "ada", "weight": 2.5, "max_queued": 100, "max_payload": 1000}
+        {"name": "ada", "weight": 2.5, "max_queued": 100, "max_payload": 1000, "keep_logs": None}
     ]
+    (changed,) = answer(tmp_path, "tenant", "set", "ada", "--keep-logs", "90d")
+    assert changed["keep_logs"] == "P90D"
     (changed,) = answer(tmp_path, "tenant", "set", "ada", "--max-queued", "none")
     assert changed["max_queued"] is None
     listed = tide(tmp_path, "tenant", "list").stdout.splitlines()
     assert [line.split() for line in listed] == [
-        ["name", "weight", "max", "queued", "max", "payload"],
-        ["ada", "2.5", "-", "1000"],
+        ["name", "weight", "max", "queued", "max", "payload", "logs"],
+        ["ada", "2.5", "-", "1000", "90d"],
     ]
 
 

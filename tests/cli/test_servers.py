@@ -48,6 +48,22 @@ def test_jobs_are_handed_over_and_looked_at_through_a_server(served: tuple[Path,
     assert {"server": "good"}.items() <= {each["what"]: each["health"] for each in found}.items()
 
 
+def test_caps_and_rules_are_set_through_a_server(served: tuple[Path, str, str]) -> None:
+    folder, url, key = served
+    place = {"TIDE_URL": url, "TIDE_KEY": key, "TIDE_OUTPUT": "json"}
+    assert tide(folder, "queue", "cap", "small", "1", **place).returncode == 0
+    tide(folder, "submit", "--queue", "small", "--", "ls", **place)
+    full = tide(folder, "submit", "--queue", "small", "--", "ls", **place)
+    assert (full.returncode, full.stderr) == (1, "tide: queue 'small' is full: at most 1 jobs may wait in it\n")
+    lines = json.loads(tide(folder, "queue", "list", **place).stdout)
+    assert [line["most"] for line in lines if line["queue"] == "small"] == [1]
+    assert tide(folder, "queue", "uncap", "small", **place).returncode == 0
+    assert tide(folder, "limit", "set", "cap:mail", "--waiting", "5", "--rule", **place).returncode == 0
+    rules = json.loads(tide(folder, "limit", "list", "--rules", **place).stdout)
+    assert [(rule["name"], rule["waiting"], rule["by_hand"]) for rule in rules] == [("cap:mail", 5, True)]
+    assert tide(folder, "limit", "remove", "cap:mail", "--rule", **place).returncode == 0
+
+
 def test_what_a_server_does_not_offer_is_told_in_one_line(served: tuple[Path, str, str]) -> None:
     folder, url, key = served
     wrong = tide(folder, "keeper", "run-once", "census", TIDE_URL=url, TIDE_KEY=key)
@@ -90,7 +106,7 @@ def test_a_profile_names_a_place_and_variables_come_before_it(served: tuple[Path
     assert job in {each["id"] for each in json.loads(listed.stdout)}, listed.stderr
     assert tide(tmp_path, "job", "list", TIDE_PROFILE="production", TIDE_OUTPUT="table").stdout.startswith("id ")
     wrong = tide(tmp_path, "--profile", "producton", "job", "list")
-    assert (wrong.returncode, "did you mean 'production'?" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "did you mean production?" in wrong.stderr) == (2, True)
     (tmp_path / "tidewheel.toml").write_text('[profile.x]\nulr = "https://x"\n')
     wrong = tide(tmp_path, "job", "list")
-    assert (wrong.returncode, "profile.x has no 'ulr'; did you mean 'url'?" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "profile.x has no 'ulr'; did you mean url?" in wrong.stderr) == (2, True)

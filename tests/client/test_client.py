@@ -24,10 +24,12 @@ from tidewheel.errors import (
     KeyReused,
     NotFound,
     OutcomeUnknown,
+    QueueFull,
     Unauthenticated,
     Unavailable,
 )
 from tidewheel.model.access import Role
+from tidewheel.model.cap import QueueCap
 from tidewheel.model.job import Run
 from tidewheel.model.log import LogLine
 from tidewheel.model.priority import Priority
@@ -132,6 +134,23 @@ async def test_gates_and_limits_are_set_and_removed(client: AsyncClient) -> None
     assert await client.limits() == [limit]
     await client.remove_limit("host:a/b")
     assert await client.limits() == []
+
+
+async def test_caps_and_rules_are_set_kept_and_removed(client: AsyncClient) -> None:
+    cap = await client.set_cap("mail/slow", 1)
+    assert (cap, await client.caps()) == (QueueCap("default", "mail/slow", 1), [cap])
+    await client.submit("mail", queue="mail/slow")
+    with pytest.raises(QueueFull, match="queue 'mail/slow' is full: at most 1 jobs may wait in it") as refusal:
+        await client.submit("mail", queue="mail/slow")
+    assert (refusal.value.queue, refusal.value.key, refusal.value.most) == ("mail/slow", None, 1)
+    await client.remove_cap("mail/slow")
+    rules = [await client.set_key_cap("cap:mail", 3, overflow="replace"), await client.set_rule("host", rate="1/s")]
+    assert await client.rules() == rules
+    for rule in rules:
+        await client.remove_rule(rule.name)
+        with pytest.raises(NotFound):
+            await client.remove_rule(rule.name)
+    assert (await client.caps(), await client.rules()) == ([], [])
 
 
 async def test_a_submit_whose_answer_was_lost_is_sent_again_and_makes_one_job(api: Api) -> None:
@@ -242,6 +261,10 @@ async def test_without_an_event_loop_every_call_waits_for_its_answer(api: Api) -
             client.open_gate(gate.id)
             assert client.set_limit("k", 1) in client.limits()
             client.remove_limit("k")
+            assert client.set_cap("q", 1) in client.caps()
+            client.remove_cap("q")
+            assert [client.set_rule("a", 1), client.set_key_cap("cap:b", 1)] == client.rules()
+            client.remove_rule("a")
             assert (client.workers(), len(client.attempts(made.job_id))) == ([], 0)
             with pytest.raises(JobCancelled):
                 client.result(made.job_id, wait=1)

@@ -51,6 +51,8 @@ async def test_a_schedule_is_paused_resumed_triggered_shown_and_backfilled(clien
     assert fired.source == "manual"
     assert fired.job_id is not None
     assert (await client.get(fired.job_id)).schedule_id == made.id
+    keyed = [(await client.trigger_schedule(made.id, key="k")).job_id for _ in range(2)]
+    assert keyed[0] == keyed[1] != fired.job_id
     coming = await client.preview_schedule(made.id, 3)
     assert [later.fire_at - first.fire_at for first, later in pairwise(coming)] == [HOUR, HOUR]
 

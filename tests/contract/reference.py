@@ -73,7 +73,8 @@ class Reference:
     workers: dict[UUID, ModelWorker] = field(default_factory=dict)
     gates: dict[UUID, Gate] = field(default_factory=dict)
     limits: dict[tuple[str, str], int] = field(default_factory=dict)
-    keys: dict[tuple[str, str], tuple[JobSpec, UUID]] = field(default_factory=dict)
+    keys: dict[tuple[str, str], tuple[JobSpec | UUID, UUID]] = field(default_factory=dict)
+    """What came first with each idempotency key, a job or the trigger of a schedule, and the job that it made."""
     accepted: dict[RunKey, Cause] = field(default_factory=dict)
     """How runs ended in the words of their workers."""
     ended: dict[RunKey, Cause] = field(default_factory=dict)

@@ -2,15 +2,19 @@
 
 import pytest
 
-from tests.builders import DAY, HOUR, MINUTE, a_job, a_schedule, a_worker
+from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule, a_worker
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, finish, start, submit
+from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.keeper.alerts import Watch
-from tidewheel.model.alert import AlertState, Finding, KindFact, QueueFact, Rule, WindowSpec
+from tidewheel.keeper.chores import chore_named, chores_of
+from tidewheel.model.alert import AlertState, ClockFact, Finding, KindFact, QueueFact, Rule, WindowSpec
+from tidewheel.model.alert_bounds import Bounds
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.notification import Event, SubscriptionSpec
+from tidewheel.model.retention import Upkeep
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
@@ -24,6 +28,7 @@ async def test_a_queue_says_how_long_its_first_job_waits_and_who_serves_it(backe
     await backend.clock.advance(2 * MINUTE)
     await submit(store, queue="slow")
     assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 0)]
+    assert await store.queue_waits() == [QueueFact("slow", 2 * MINUTE, 0)]
     await store.register(a_worker(queues=("slow", "other"), ttl=HOUR))
     assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 1)]
     await store.close_gate(GateSpec(mode=GateMode.HOLD, queue="slow"))
@@ -48,6 +53,33 @@ async def test_a_job_of_a_schedule_that_waits_beyond_its_time_is_told(backend: B
     await backend.clock.advance(7 * MINUTE)
     (fact,) = (await store.alert_facts()).schedules
     assert (fact.tenant, fact.schedule, fact.waits, fact.missed) == ("default", "nightly", 7 * MINUTE, None)
+
+
+async def test_a_clock_that_is_off_is_told_until_it_is_right_again(backend: Backend, store: Store) -> None:
+    watch = Watch(store)
+    fast, right = [await store.register(a_worker(name, ttl=HOUR)) for name in ("fast", "right")]
+    await store.beat([fast.id], clock=backend.clock.now() + 7 * SECOND)
+    await store.beat([right.id], clock=backend.clock.now() - SECOND / 2)
+    assert (await store.alert_facts()).clocks == [ClockFact("fast", 7 * SECOND)]
+    assert [worker.clock_ahead for worker in await store.workers()] == [-SECOND / 2, 7 * SECOND]
+    assert await watch.run_once() == 1
+    (alert,) = await store.alerts(state=AlertState.FIRING)
+    assert (alert.rule, alert.subject, alert.told) == (
+        Rule.CLOCK,
+        "fast",
+        "the clock of worker fast is 7s ahead of the database's",
+    )
+    await store.beat([fast.id])  # who says nothing changes nothing
+    assert await watch.run_once() == 0
+    await store.beat([fast.id], clock=backend.clock.now())
+    assert await watch.run_once() == 1
+    strict = Upkeep(bounds=Bounds(clock_offset=SECOND))
+    chore = chore_named(chores_of(store, SystemClock(), strict), "alerts")
+    assert await chore.run_once() == 0
+    await store.beat([right.id], clock=backend.clock.now() - 2 * SECOND)
+    assert await chore.run_once() == 1
+    await store.deregister(right.id)
+    assert (await store.alert_facts()).clocks == []
 
 
 async def test_what_is_found_fires_once_and_is_resolved_when_it_is_over(backend: Backend, store: Store) -> None:
@@ -76,6 +108,7 @@ async def test_firing_and_resolving_are_events(store: Store) -> None:
     assert len({parcel.key for parcel in parcels}) == 2
 
 
+@pytest.mark.native("the server notes whose key it was")
 async def test_an_alert_can_be_acknowledged_once(store: Store) -> None:
     await store.keep_alerts([BAD])
     (alert,) = await store.alerts()

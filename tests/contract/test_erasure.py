@@ -13,9 +13,11 @@ from tests.contract.steps import claim, settle, start, stores_on, submit
 from tidewheel.errors import NotFinished, NotFound
 from tidewheel.model.access import Action, Actor, Role
 from tidewheel.model.audit import AuditFilter
+from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.job import Options, Run
 from tidewheel.model.log import LogLine
 from tidewheel.model.note import RunNote
+from tidewheel.model.notification import Answer, Event, SubscriptionSpec
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause, State
 from tidewheel.model.worker import Worker
@@ -80,6 +82,28 @@ async def test_a_result_goes_too_and_its_state_stays(store: Store, worker: Worke
     location = "blob:outputs/00000000-0000-0000-0000-000000000001/1/result.json"
     await settle(store, worker, located, result=None, result_location=location)
     assert (await store.erase(located.job_id, by=ROOT)).result_location is None
+
+
+async def test_messages_about_it_go_whether_they_were_sent_wait_or_are_not_made_yet(
+    store: Store, worker: Worker
+) -> None:
+    await store.add_channel(ChannelSpec(name="hook", address="https://example.org"))
+    await store.subscribe(SubscriptionSpec(channel="hook", events=frozenset(Event), text="$error"))
+    run, other = await a_dead_one(store, worker), await start(store, worker)
+    await store.spread_happenings()
+    failed, dead = await store.take_deliveries()
+    await store.close_delivery(failed, Answer(accepted=True, told=f"thanks, {PERSON}"))
+    await store.redrive([run.job_id])
+    (again,) = await claim(store, worker)
+    await settle(store, worker, again, Cause.GAVE_UP, error=Failure(reason="error", message=PERSON))
+    await settle(store, worker, other)
+    assert PERSON in repr(await store.deliveries())
+
+    await store.erase(run.job_id, by=ROOT)
+
+    await store.spread_happenings()
+    assert [delivery.event for delivery in await store.deliveries()] == [Event.SUCCEEDED]
+    assert not await store.close_delivery(dead, Answer(accepted=True, told=""))
 
 
 @pytest.mark.native("the server writes down whose key it was")

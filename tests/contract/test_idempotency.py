@@ -8,11 +8,12 @@ from tests.builders import DAY, HOUR, a_job
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, everything, finish, settle, start, state_of, submit
 from tidewheel.errors import AlreadyActive, KeyReused
-from tidewheel.model.job import Submitted
+from tidewheel.model.job import Options, Submitted
 from tidewheel.model.outcome import Verdict
 from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.tasks.ending import options_of
 
 
 async def test_a_repeated_request_answers_with_the_first_job(store: Store) -> None:
@@ -21,6 +22,16 @@ async def test_a_repeated_request_answers_with_the_first_job(store: Store) -> No
     for _ in range(3):
         assert await store.submit([spec]) == [Submitted(first.job_id, created=False)]
     assert len(await everything(store)) == 1
+
+
+async def test_a_repeat_from_another_span_is_the_same_request(store: Store, worker: Worker) -> None:
+    span, other = (Options(traceparent=f"00-{letter * 32}-{letter * 16}-01", tracestate="v=1") for letter in "ab")
+    first = await submit(store, idempotency_key="k", options=span)
+    assert await submit(store, idempotency_key="k", options=other) == first
+    assert await submit(store, idempotency_key="k", options=Options(traceparent="nonsense")) == first
+    assert (await store.get(first)).traceparent == span.traceparent
+    (run,) = await claim(store, worker)
+    assert options_of(run.options) == span, "the first one is what the run gets"
 
 
 async def test_a_repeat_is_known_in_every_process(backend: Backend, store: Store) -> None:
@@ -36,6 +47,15 @@ async def test_a_key_with_another_request_is_refused(store: Store, other: dict[s
         await submit(store, idempotency_key="k", **other)
     assert refusal.value.key == "k"
     assert len(await everything(store)) == 1
+
+
+@pytest.mark.native("it is for the server, which asks its own store")
+async def test_a_repeat_is_known_before_it_is_submitted(store: Store) -> None:
+    first, other = a_job(idempotency_key="k"), a_job(idempotency_key="k", args={"n": 2})
+    await store.submit([first, a_job(idempotency_key="k", tenant="acme")])
+    asked = [first, a_job(), other, a_job(idempotency_key="new"), a_job(idempotency_key="k", tenant="new")]
+    assert await store.seen_before(asked) == [True, False, True, False, False]
+    assert len(await everything(store)) == 2
 
 
 async def test_a_key_belongs_to_its_tenant(store: Store) -> None:

@@ -10,11 +10,14 @@ from tests.builders import DAY, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, settle, start, submit
 from tidewheel.errors import Invalid, NotFound
+from tidewheel.model.access import Actor, Role
 from tidewheel.model.log import MAX_LINE, LogLine
 from tidewheel.model.states import FINAL, Cause, State
+from tidewheel.model.tenant import Tenant
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
+ROOT = Actor(role=Role.ADMIN, name="root")
 AT = datetime(2029, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 
 
@@ -143,6 +146,26 @@ async def test_lines_go_when_they_are_old(backend: Backend, store: Store, worker
 
     await store.retire(keep, logs=5 * DAY, limit=7)
     assert await store.logs(run.job_id) == []
+
+
+async def test_a_tenant_may_keep_its_lines_shorter_or_longer(backend: Backend, store: Store, worker: Worker) -> None:
+    for name, age in (("brief", 2 * DAY), ("long", 90 * DAY)):
+        assert (await store.set_tenant(Tenant(name, keep_logs=age), by=ROOT)).keep_logs == age
+    runs = {name: await start(store, worker, tenant=name) for name in ("brief", "default", "long")}
+    await store.append_logs([a_line(run.job_id, number) for number in range(9) for run in runs.values()])
+    keep: dict[State, timedelta] = dict.fromkeys(FINAL, 200 * DAY)
+
+    async def left() -> dict[str, int]:
+        await store.retire(keep, limit=4)
+        return {name: len(await store.logs(run.job_id)) for name, run in runs.items()}
+
+    assert await left() == {"brief": 9, "default": 9, "long": 9}
+    await backend.clock.advance(4 * DAY)
+    assert await left() == {"brief": 0, "default": 9, "long": 9}
+    await backend.clock.advance(30 * DAY)
+    assert await left() == {"brief": 0, "default": 0, "long": 9}
+    await store.set_tenant(Tenant("long", keep_logs=10 * DAY), by=ROOT)
+    assert await left() == {"brief": 0, "default": 0, "long": 0}
 
 
 async def test_lines_of_a_run_that_was_lost_are_kept(store: Store, worker: Worker) -> None:

@@ -1,6 +1,7 @@
 """Notifications: what is noted with an outcome, who hears of it, and how often it is tried."""
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -188,14 +189,17 @@ async def test_what_is_not_accepted_is_tried_ever_more_rarely_for_a_day(
         (delivery,) = await store.deliveries()
         if delivery.state is DeliveryState.FAILED:
             break
+        assert delivery.next_at is not None
         pauses.append(delivery.next_at - backend.clock.now())
         assert await store.take_deliveries() == []
         await backend.clock.advance(pauses[-1])
     assert pauses == sorted(pauses)
     assert pauses[0] == 5 * SECOND
     assert timedelta(hours=20) < backend.clock.now() - began <= DAY
-    assert delivery.answer == "503"
+    assert (delivery.answer, delivery.next_at) == ("503", None)
     assert await store.take_deliveries() == []
+    assert [(each.accepted, each.answer) for each in delivery.attempts] == [(False, "503")] * delivery.tries
+    assert [later.at - each.at for each, later in pairwise(delivery.attempts)] == pauses
 
 
 async def test_a_sender_that_died_is_followed_by_another_whose_word_counts(
@@ -243,8 +247,12 @@ async def test_a_delivery_can_be_sent_again(backend: Backend, store: Store, work
     again = await store.resend(parcel.delivery_id)
     assert again.state is DeliveryState.PENDING
     (second,) = await store.take_deliveries()
+    assert not await store.close_delivery(parcel, GONE), "what is said of the time before does not count"
     assert (second.key, second.body) == (parcel.key, parcel.body)
-    assert await store.close_delivery(second, OK)
+    assert await store.close_delivery(second, BUSY)
+    (delivery,) = await store.deliveries()
+    assert delivery.next_at == backend.clock.now() + 5 * SECOND, "it is tried as if for the first time"
+    assert [each.accepted for each in delivery.attempts] == [True, False]
 
 
 async def test_neither_address_nor_secret_is_ever_shown_again(store: Store, worker: Worker) -> None:

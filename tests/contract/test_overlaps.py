@@ -203,7 +203,7 @@ async def test_a_manual_run_is_never_skipped_and_waits_for_its_turn(
     made = await written(store, every_ten_seconds(Overlap.SKIP))
     (run,) = await ten_seconds_later(store, backend, worker)
     await backend.clock.advance(SECOND)
-    manual = await store.trigger_schedule(made.id)
+    manual, _ = await store.trigger_schedule(made.id)
     await decide_all(store)
 
     assert (await store.claim(a_claim(worker.id))).runs == []

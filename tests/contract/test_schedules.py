@@ -8,15 +8,16 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from tests.builders import DAY, HOUR, MINUTE, SECOND, a_claim, a_schedule, needing
+from tests.builders import DAY, HOUR, MINUTE, SECOND, a_claim, a_job, a_schedule, needing
 from tests.contract.backends import START, Backend
 from tests.contract.planning import record_ahead
-from tidewheel.errors import Invalid, NameTaken, NotFound, StaleVersion
+from tests.contract.steps import everything, stores_on
+from tidewheel.errors import Invalid, KeyReused, NameTaken, NotFound, StaleVersion
 from tidewheel.model.misfire import Misfire
 from tidewheel.model.overlap import Overlap
 from tidewheel.model.priority import Priority
 from tidewheel.model.retry import RetryPolicy
-from tidewheel.model.schedule import Fate, ScheduleSpec
+from tidewheel.model.schedule import Fate, ScheduleSpec, Triggered
 from tidewheel.model.states import State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
@@ -194,7 +195,7 @@ async def test_a_deleted_schedule_is_gone_and_what_waits_is_cancelled(
 async def test_a_trigger_makes_a_job_at_once_and_changes_no_plan(store: Store, backend: Backend) -> None:
     made = await store.create_schedule(a_schedule(args={"a": 1}, labels={"x": "y"}))
 
-    first, second = await store.trigger_schedule(made.id), await store.trigger_schedule(made.id)
+    first, second = [(await store.trigger_schedule(made.id)).occurrence for _ in range(2)]
 
     assert first.fire_at == START < second.fire_at < START + SECOND
     assert (first.source, first.outcome) == ("manual", Fate.MADE)
@@ -211,12 +212,51 @@ async def test_a_trigger_makes_a_job_at_once_and_changes_no_plan(store: Store, b
     assert await store.occurrences(made.id) == [second, first]
     await store.pause_schedule(made.id)
     await backend.clock.advance(SECOND)
-    assert (await store.trigger_schedule(made.id)).fire_at == START + SECOND
+    assert (await store.trigger_schedule(made.id)).occurrence.fire_at == START + SECOND
+
+
+async def test_a_trigger_with_a_key_that_was_seen_before_answers_with_the_first(store: Store, backend: Backend) -> None:
+    made, other = [await store.create_schedule(a_schedule(name)) for name in ("one", "other")]
+    first = await store.trigger_schedule(made.id, key="größe 7")
+    await store.trigger_schedule(made.id)
+    await backend.clock.advance(SECOND)
+
+    assert await store.trigger_schedule(made.id, key="größe 7") == Triggered(first.occurrence, created=False)
+
+    assert first.created
+    assert first.occurrence.job_id is not None
+    assert (await store.get(first.occurrence.job_id)).idempotency_key == "größe 7"
+    assert len(await everything(store)) == 2
+    for reused in (
+        store.trigger_schedule(other.id, key="größe 7"),
+        store.submit([a_job(idempotency_key="größe 7")]),
+    ):
+        with pytest.raises(KeyReused, match="größe 7"):
+            await reused
+    await store.submit([a_job(idempotency_key="submitted")])
+    with pytest.raises(KeyReused):
+        await store.trigger_schedule(made.id, key="submitted")
+    with pytest.raises(Invalid, match="key"):
+        await store.trigger_schedule(made.id, key="")
+    theirs = await store.create_schedule(a_schedule(tenant="acme"))
+    assert (await store.trigger_schedule(theirs.id, key="größe 7")).created
+
+
+async def test_however_many_trigger_with_one_key_at_once_there_is_one_job(backend: Backend) -> None:
+    stores = await stores_on(backend, 3)
+    made = [await stores[0].create_schedule(a_schedule(name)) for name in ("one", "other")]
+    answers = await asyncio.gather(
+        *(stores[n % 3].trigger_schedule(made[n % 2].id, key="k") for n in range(12)), return_exceptions=True
+    )
+    told = [answer for answer in answers if isinstance(answer, Triggered)]
+    assert (len(told), sum(answer.created for answer in told)) == (6, 1)
+    assert len({answer.occurrence.job_id for answer in told}) == 1
+    assert len(await everything(stores[0])) == 1
 
 
 async def test_a_change_leaves_what_was_triggered_by_hand(store: Store) -> None:
     made = await store.create_schedule(a_schedule())
-    manual = [await store.trigger_schedule(made.id) for _ in range(3)]
+    manual = [(await store.trigger_schedule(made.id)).occurrence for _ in range(3)]
     assert manual[2].fire_at > START, "each has an instant of its own, though time stands still"
 
     await store.change_schedule(made.id, a_schedule(rule=Interval(HOUR)), version=1)
@@ -227,7 +267,7 @@ async def test_a_change_leaves_what_was_triggered_by_hand(store: Store) -> None:
 
 async def test_jobs_say_which_schedule_made_them_and_how_it_recurs(store: Store) -> None:
     made = await store.create_schedule(a_schedule(timeout=timedelta(seconds=5), retry=RetryPolicy(max_attempts=9)))
-    occurrence = await store.trigger_schedule(made.id)
+    occurrence, _ = await store.trigger_schedule(made.id)
 
     assert occurrence.job_id is not None
     job = await store.get(occurrence.job_id)

@@ -205,6 +205,23 @@ async def test_a_walk_that_looks_at_little_at_a_time_passes_over_nothing(
     assert len(await everything(store, JobFilter(tenant=tenant), page=page)) == 17
 
 
+async def test_who_looks_for_finished_jobs_need_not_walk_over_waiting_ones_nor_the_other_way_round(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("postgres", "sqlite"):
+        monkeypatch.setattr(f"tidewheel.store.{name}.searching.SCAN", 10)
+    waiting = [await submit(store, delay=HOUR)]
+    await store.submit(some_jobs(30))
+    await finish(store, worker, await claim(store, worker, 30))
+    waiting += [await submit(store, delay=HOUR) for _ in range(12)]
+
+    page = await store.find(JobFilter(states=frozenset({State.SUCCEEDED})), limit=10)
+    assert len(page.jobs) == 10
+    assert [job.id for job in await everything(store, JobFilter(states=frozenset(ACTIVE)), page=10)] == waiting[::-1]
+    page = await store.find(JobFilter(states=frozenset(ACTIVE)), limit=3, after=waiting[1])
+    assert [job.id for job in page.jobs] == waiting[:1]
+
+
 async def test_jobs_are_found_by_a_part_of_the_message_of_their_error(store: Store, worker: Worker) -> None:
     await store.submit(
         [*some_jobs(6, "a", labels={"zone": "x"}), *some_jobs(6, "b", tenant="t"), a_job("a", delay=HOUR)]

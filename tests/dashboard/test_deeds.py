@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tests.dashboard.site import Site
+from tidewheel.model.notification import Answer
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause, State
 
@@ -147,6 +148,62 @@ def test_a_limit_is_set_and_removed(page: Page, site: Site) -> None:
     row.get_by_role("button", name="Remove").click()
     expect(page.locator(".flash")).to_have_text("The limit is gone.")
     assert "printers / 2nd floor" not in [limit.key for limit in site.run(site.store.limits())]
+
+
+def test_a_channel_is_added_subscribed_told_again_and_removed(page: Page, site: Site) -> None:
+    page.goto("/ui/notifications")
+    add = page.locator("form[action='/ui/channels']")
+    add.get_by_label("Name").fill("chat")
+    add.get_by_label("Address").fill("https://chat.example.org/t0ken")
+    add.get_by_label("Whose").select_option("tenant")
+    add.get_by_role("button", name="Add the channel").click()
+    expect(page.locator(".new-key")).to_contain_text("whsec_")
+    page.get_by_role("link", name="I have it").click()
+    expect(page.get_by_role("region", name="Channels")).to_contain_text("https://chat.example.org/…")
+    expect(page.locator("body")).not_to_contain_text("t0ken")
+
+    wish = page.locator("form[action='/ui/subscriptions']")
+    wish.get_by_label("Channel").select_option("chat of default")
+    wish.get_by_label("Kind").fill("chatted")
+    wish.get_by_label("cancelled").check()
+    wish.get_by_role("button", name="Subscribe").click()
+    expect(page.locator(".flash")).to_have_text("chat hears of it from now on.")
+    job = submit(site, "chatted", queue="nobody")
+    site.run(site.store.cancel(job))
+    site.run(site.store.spread_happenings())
+    [parcel] = site.run(site.store.take_deliveries())
+    site.run(site.store.close_delivery(parcel, Answer(accepted=True, told="answered 204")))
+
+    row = page.get_by_role("region", name="Deliveries").get_by_role("row", name="chat")
+    expect(row).to_contain_text("answered 204")
+    row.get_by_text("attempts and message").click()
+    expect(row.locator("pre")).to_contain_text(str(job))
+    row.get_by_role("button", name="Resend").click()
+    expect(page.locator(".flash")).to_have_text("The message is sent to chat again.")
+    [again] = site.run(site.store.take_deliveries())
+    assert again.key == parcel.key
+    site.run(site.store.close_delivery(again, Answer(accepted=True, told="answered 200")))
+    row = page.get_by_role("region", name="Channels").get_by_role("row", name="chat")
+    row.get_by_role("button", name="Remove").click()
+    expect(page.locator(".flash")).to_contain_text("The channel is gone")
+    assert "chat" not in [channel.name for channel in site.run(site.store.channels())]
+
+
+def test_an_alert_is_acknowledged_and_rules_are_silenced(page: Page, site: Site) -> None:
+    page.goto("/ui/alerts")
+    page.get_by_role("row", name="queue mail waits").get_by_role("button", name="Acknowledge").click()
+    expect(page.locator(".flash")).to_have_text("local looks after queue.age of mail.")
+    expect(page.get_by_role("row", name="queue mail waits")).to_contain_text("local")
+
+    page.get_by_label("Lasts").fill("2h")
+    page.get_by_label("Reason").fill("moving racks")
+    page.get_by_label("queue.age").check()
+    page.get_by_role("button", name="Set the window").click()
+    row = page.get_by_role("listitem").filter(has_text="moving racks")
+    expect(row).to_contain_text("queue.age")
+    row.get_by_role("button", name="Remove").click()
+    expect(page.locator(".flash")).to_contain_text("The maintenance window is over")
+    assert "moving racks" not in [window.reason for window in site.run(site.store.windows())]
 
 
 def test_bad_input_is_told_in_one_sentence(page: Page) -> None:

@@ -12,7 +12,7 @@ from tests.dashboard.site import Site
 from tests.dashboard.world import World
 
 PAGES = {
-    "/ui": ["Throughput", "Encode the trailer", "no such file: cat.png", "backup", "atlas/runner-0"],
+    "/ui": ["Throughput", "Encode the trailer", "no such file: cat.png", "backup", "atlas/runner-0", "2 alerts fire"],
     "/ui/jobs": ["Nightly report", "thumbnail", "team=blue", "held", "blocked"],
     "/ui/jobs?state=dead": ["thumbnail", "show all"],
     "/ui/jobs?error=no+such+file": ["thumbnail"],
@@ -39,6 +39,16 @@ PAGES = {
     "/ui/limits": ["api.example", "Set a limit"],
     "/ui/queues": ["video.encode", "high 1"],
     "/ui/workers": ["atlas/runner-0", "1 running", "cpu", "0 of 4"],
+    "/ui/alerts": ["queue mail waits", "Acknowledge", "100 thumbnails died", "all rules", "<script>window.hacked=1"],
+    "/ui/notifications": [
+        "https://hooks.example.org/…",
+        "operators",
+        "answered 410",
+        "Enable",
+        "Resend",
+        "<script>window.hacked=1",
+    ],
+    "/ui/notifications?state=sent": ["Nothing was sent that is sent"],
     "/ui/keys": ["There are no keys", "Make a key"],
     "/ui/audit": ["Audit log"],
     "/ui/login": ["Your key"],

@@ -22,6 +22,8 @@ READABLE = [
     "Queues",
     "Workers",
     "Artifacts",
+    "Alerts",
+    "Notifications",
 ]
 
 

@@ -7,11 +7,14 @@ from uuid import UUID
 
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tests.dashboard.site import CLOCK
+from tidewheel.model.alert import Finding, Rule, WindowSpec
 from tidewheel.model.artifact import ArtifactSpec
+from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Options, Run
 from tidewheel.model.log import LogLine
 from tidewheel.model.note import RunNote
+from tidewheel.model.notification import Answer, Event, SubscriptionSpec
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Offer
@@ -70,8 +73,33 @@ async def fill(store: Store) -> World:
         await store.add_artifact(
             ArtifactSpec(tenant="default", digest=digest, size=12, name=name, created_by=SHORT_EVIL)
         )
+    await _tell(store)
+    await _worry(store)
     await store.take_census()
     return World(worker.id, running, done, dead, held, parent, child, evil, *(schedule.id for schedule in schedules))
+
+
+async def _tell(store: Store) -> None:
+    """Two channels, of which one hears of a kind that nobody else uses, and a message whose receiver is gone."""
+    await store.add_channel(ChannelSpec(name="ops", address="https://hooks.example.org/s3cret", tenant="default"))
+    await store.add_channel(ChannelSpec(name="pager", address="https://pager.example.org/s3cret"))
+    spec = SubscriptionSpec(channel="ops", events=frozenset([Event.CANCELLED]), kind="noticed", text=EVIL)
+    await store.subscribe(spec, tenant="default")
+    job = await _submit(store, "noticed", labels={"x": EVIL}, queue="nobody")
+    await store.cancel(job)
+    await store.spread_happenings()
+    [parcel] = await store.take_deliveries()
+    await store.close_delivery(parcel, Answer(accepted=False, told=f"answered 410: {EVIL}", gone=True))
+
+
+async def _worry(store: Store) -> None:
+    """An alert that is over, two that fire, and a maintenance window to come."""
+    over = Finding(Rule.DEAD_LETTERS, "thumbnail", "100 thumbnails died", "default")
+    await store.keep_alerts([over])
+    firing = [Finding(Rule.QUEUE_AGE, "mail", "queue mail waits"), Finding(Rule.FAILURE_RATE, EVIL, EVIL, "default")]
+    await store.keep_alerts(firing)
+    start = CLOCK.now() + timedelta(days=1)
+    await store.add_window(WindowSpec(start=start, end=start + timedelta(hours=2), reason=EVIL, author=EVIL))
 
 
 async def _submit(store: Store, kind: str, name: str | None = None, **fields: object) -> UUID:

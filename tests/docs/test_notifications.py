@@ -11,6 +11,7 @@ from tests.docs.test_sdk_examples import run, save
 from tidewheel.clock import SystemClock
 from tidewheel.model import alert
 from tidewheel.model.alert import Rule
+from tidewheel.model.alert_bounds import Bounds
 from tidewheel.model.notification import MEANINGS, Event, type_of
 
 ROOT = Path(__file__).parents[2]
@@ -49,5 +50,7 @@ def test_the_reference_has_every_event() -> None:
 
 def test_the_reference_has_every_rule_of_alerts() -> None:
     page = (ROOT / "docs/reference/events.md").read_text()
+    for bound in Bounds.__struct_fields__:
+        assert f"`{bound}`" in page
     for rule in Rule:
         assert f"| `{rule}` | {alert.MEANINGS[rule]} |" in page

@@ -8,6 +8,8 @@ import pytest
 
 from tidewheel.keeper import chores_of
 from tidewheel.model.states import Cause, State, diagram
+from tidewheel.observe.catalogue import CATALOGUE
+from tidewheel.observe.catalogue import reference as metrics
 from tidewheel.settings import reference
 from tidewheel.testing import FakeClock
 
@@ -46,6 +48,18 @@ def test_files_that_are_named_exist(page: Path) -> None:
         return
     for name in re.findall(r"`((?:src|tests|docs|bench|harness)/[\w./-]+)`", page.read_text()):
         assert (ROOT / name).exists(), f"{name} in {page.name}"
+
+
+def test_the_tables_of_metrics_are_those_of_the_program() -> None:
+    text = (ROOT / "docs/reference/metrics.md").read_text()
+    assert text.endswith(metrics() + "\n"), "paste the output of tidewheel.observe.catalogue.reference()"
+
+
+def test_metrics_that_pages_name_exist() -> None:
+    series = {f"{name}{end}" for name in CATALOGUE for end in ("", "_bucket", "_sum", "_count")}
+    for page in DOCS:
+        named = set(re.findall(r"`(tide_[a-z_]+[a-z])(?=[`{])", page.read_text()))
+        assert named <= series, page.name
 
 
 def test_the_table_of_settings_is_that_of_the_program() -> None:

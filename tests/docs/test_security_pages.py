@@ -47,7 +47,7 @@ def test_the_commands_of_the_page_about_keys_do_what_it_says(tmp_path: Path) -> 
         )
         assert done.returncode == 0, (line, done.stderr)
         prefix = prefix or done.stdout[5:13]
-    assert done.stdout.split()[-4:] == ["shop", "3", "-", "16384"]
+    assert done.stdout.split()[-5:] == ["shop", "3", "-", "16384", "90d"]
     assert len(lines) == 8
 
 

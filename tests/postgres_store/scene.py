@@ -239,7 +239,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
     "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
-    "beat": _hot("", lambda s: [[s.worker]], 0),
+    "beat": _hot("", lambda s: [[s.worker], None], 0),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),
@@ -259,9 +259,12 @@ HOT: Final[Mapping[str, Hot]] = {
     "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
-    "list_all": _hot("job_pkey", lambda _: _page([]), 60, flat=False),
+    "list_all": _hot("job_pkey", lambda _: _page([True, True]), 60, flat=False),
     "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
-    "list_tenant": _hot("job_tenant", lambda s: _page([s.small_tenant]), 60),
+    "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant]), 60),
+    "list_running": _hot(
+        "job_running, job_pkey", lambda _: [LAST, FIRST, *[None] * 5, 50, *[None] * 3], 2 * BATCH + 5, flat=False
+    ),
 }
 """Every statement that names a job on the way of its life."""
 
@@ -275,7 +278,7 @@ LOOK_AT_MUCH: Final = frozenset(
         "retire_keys",
         "retire_notes",
         "edge_all",
-        "edge_tenant",
+        "edge_all_of_tenant",
         "named_artifacts",
         "copy_counts",
         "copy_clear_jobs",

@@ -72,17 +72,20 @@ PLANS = {
         r"job_tenant \(tenant=\? AND id>\? AND id<\?\)",
         r"job_history_tenant \(tenant=\? AND id>\? AND id<\?\)",
     ],
+    "find_running": [r"SCAN job USING INDEX job_running"],
     "find_few": [r"job_history_failed \(state=\? AND id<\?\)"],
     "count_unfinished": [r"SEARCH job USING COVERING INDEX job_tenant \(tenant=\?\)"],
     "find_api_key": [r"SEARCH api_key USING INDEX sqlite_autoindex_api_key_2 \(prefix=\?\)"],
     "audited_of_tenant": [r"SEARCH audit USING (COVERING )?INDEX audit_tenant \(tenant=\? AND id<\?\)"],
     "erase_logs": [r"SEARCH log USING INDEX log_job \(job_id=\?\)"],
+    "erase_deliveries": [r"SEARCH delivery USING INDEX delivery_job \(job_id=\?\)"],
+    "next_lines": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\?\)"],
     "logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token>\?\)"],
     "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
-SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders"}
+SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders", "find_running"}
 """The first step of the one takes the first entry of an index that holds only what is queued; the others look at what
 runs, by an index that holds nothing else."""
 

@@ -36,7 +36,7 @@ def test_a_variable_comes_before_the_file_and_the_file_before_the_default(tmp_pa
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("prot = 1", "'prot' is no setting; did you mean 'port'?"),
+        ("prot = 1", "'prot' is no setting; did you mean port?"),
         ("zzzzzz = 1", "'zzzzzz' is no setting"),
         ('port = "1"', "port must be a whole number, not '1'"),
         ("port = true", "port must be a whole number, not True"),
@@ -90,5 +90,5 @@ def test_a_secret_may_be_in_a_file_but_its_variable_comes_first(tmp_path: Path) 
 
 def test_variables_that_look_like_settings_are_complained_of() -> None:
     assert unknown_variables({"TIDE_PROT": "1", "TIDE_PORT": "1", "TIDE_SECRET_X": "1", "PATH": ""}) == [
-        "TIDE_PROT is no setting; did you mean 'port'?"
+        "TIDE_PROT is no setting; did you mean port?"
     ]

@@ -80,6 +80,16 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
+@app.task(name="trace.async")
+async def trace_async(ctx: Context) -> str | None:
+    return ctx.traceparent
+
+
+@app.task(name="trace.plain")
+def trace_plain(ctx: Context) -> list[str | None]:
+    return [ctx.traceparent, os.environ.get("TRACEPARENT"), os.environ.get("TRACESTATE")]
+
+
 @app.task(name="sum")
 def total(numbers: list[int]) -> int:
     return sum(numbers)

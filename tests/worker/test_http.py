@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from tidewheel.model.trace import Trace
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal, Retry
 from tidewheel.worker.executors.http import MAX_BODY, call
@@ -86,8 +87,8 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def context(token: int = 7) -> Context:
-    return Context(job_id=JOB, token=token, epoch=3, attempt=1, saved=None, reporter=Silent())
+def context(token: int = 7, trace: Trace | None = None) -> Context:
+    return Context(job_id=JOB, token=token, epoch=3, attempt=1, saved=None, reporter=Silent(), trace=trace)
 
 
 async def ask(server: Server, answer: Answer | None, **args: Any) -> dict[str, Any]:
@@ -104,6 +105,16 @@ async def test_a_call_sends_the_body_and_the_identity_of_the_job(server: Server)
     assert headers["idempotency-key"] == str(JOB)
     assert headers["tide-fencing-token"] == "3:7"
     assert headers["x-a"] == "1"
+    assert "traceparent" not in headers
+
+
+async def test_a_call_hands_on_the_trace_of_its_job(server: Server) -> None:
+    trace = Trace(f"00-{'a' * 32}-{'b' * 16}-01", "v=1")
+    for given in ({}, {"Traceparent": "mine"}):
+        await call(context(trace=trace), {"method": "GET", "url": server.url, "headers": given})
+
+    handed = [(headers["traceparent"], headers["tracestate"]) for _, _, headers, _ in server.asked]
+    assert handed == [(trace.traceparent, "v=1"), ("mine", "v=1")]
 
 
 async def test_the_caller_may_choose_the_idempotency_key(server: Server) -> None:

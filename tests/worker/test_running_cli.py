@@ -65,6 +65,14 @@ def test_up_in_a_fresh_folder_runs_what_is_submitted_beside_it(tmp_path: Path) -
         (["--database", "sqlite:////no/such/folder/tide.db"], "no/such/folder"),
         (["--database", "postgresql://nobody@127.0.0.1:1/none"], "PostgreSQL cannot be reached"),
         (["--blobs", "ftp://x"], "blobs: must be file:///folder"),
+        (["--metrics-port", "70000"], "--metrics-port"),
+        (
+            ["--metrics-port", "0", "--metrics-host", "no.such.host.invalid"],
+            "metrics-port: no.such.host.invalid port 0",
+        ),
+        (["--log-format", "xml"], "log-format: must be text or json, not 'xml'"),
+        (["--log-level", "loud"], "log-level: must be debug, info, warning or error"),
+        (["--otel-endpoint", "collector:4317"], "otel-endpoint: must be the http:// or https:// address"),
     ],
     ids=lambda value: " ".join(value).encode("unicode_escape").decode() if isinstance(value, list) else "",
 )

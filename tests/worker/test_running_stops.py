@@ -129,4 +129,5 @@ def test_an_async_function_that_does_not_let_go_is_ended_with_its_runner(empty_s
     assert (beside.info().failures, beside.info().losses) == (0, 0)
     assert hosted.result("60s") == "waited"
     assert (hosted.info().token, hosted.info().last_worker) == (1, host)
-    assert host in {worker.id for worker in scene.store(lambda store: store.workers(alive=True))}
+    alive = {worker.id: worker for worker in scene.store(lambda store: store.workers(alive=True))}
+    assert alive[host].clock_ahead is not None, "it says with each beat what its clock says"

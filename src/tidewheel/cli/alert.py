@@ -1,17 +1,18 @@
 """`tide alert`: what is wrong, who looks after it, and when to be silent."""
 
+from datetime import timedelta
 from typing import Annotated, Final
 from uuid import UUID
 
 import typer
 
-from tidewheel.cli.guessing import name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.showing import Columns, show_list, whoever_types
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
-from tidewheel.model.alert import Alert, AlertState, Window, WindowSpec, parse_rules
+from tidewheel.model.alert import Alert, AlertState, Window, WindowSpec, parse_rules, window_times
+from tidewheel.model.guessing import name_among
 from tidewheel.tasks.durations import parse_duration
 
 app = group("See what is wrong, and say who looks after it.")
@@ -65,10 +66,10 @@ def silence(
     reason: Annotated[str, typer.Option("--reason", help="Why, for those who wonder.")] = "",
 ) -> None:
     """Begin a maintenance window: in it, nothing fires and nothing is resolved."""
-    now = SystemClock().now()
+    start, end = window_times(SystemClock().now(), timedelta(0), parse_duration(lasts, "lasts"))
     spec = WindowSpec(
-        start=now,
-        end=now + parse_duration(lasts, "lasts"),
+        start=start,
+        end=end,
         rules=parse_rules(rules or []),
         reason=reason,
         author=whoever_types().name,

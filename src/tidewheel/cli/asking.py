@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -11,11 +10,11 @@ import msgspec
 import typer
 
 from tidewheel.blobs import open_blobs
-from tidewheel.cli.guessing import name_among
-from tidewheel.cli.options import parse_labels
+from tidewheel.cli.options import Blobs, parse_labels
 from tidewheel.cli.verb import Session
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
+from tidewheel.model.guessing import name_among
 from tidewheel.model.job import JobSpec
 from tidewheel.sdk import builtin
 from tidewheel.sdk.app import App
@@ -52,12 +51,12 @@ _is_digest: Final = re.compile(r"[0-9a-f]{64}").fullmatch
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """What to run, as it was typed."""
 
-    argv: Sequence[str] = ()
-    task: str | None = None
-    args: str | None = None
-    app: str | None = None
-    artifact: str | None = None
-    blobs: str | None = None
+    argv: Argv = []
+    task: TaskName = None
+    args: Args = None
+    app: AppName = None
+    artifact: Artifact = None
+    blobs: Blobs = None
 
     @property
     def given(self) -> bool:
@@ -65,17 +64,23 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.argv) or self.task is not None or self.artifact is not None
 
 
-def wishes_of(
-    *, priority: str | None, queue: str | None, label: Sequence[str], timeout: str | None, attempts: int | None
-) -> JobOptions:
-    """Return the options of a job that were given."""
-    given: dict[str, Any] = {"priority": priority, "queue": queue, "timeout": timeout}
-    wishes: Any = {name: value for name, value in given.items() if value is not None}
-    if label:
-        wishes["labels"] = parse_labels(label)
-    if attempts is not None:
-        wishes["retry"] = attempts
-    return wishes  # type: ignore[no-any-return] # of just these names
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """How to run it, as it was typed."""
+
+    priority: Level = None
+    queue: QueueName = None
+    label: Labels = []
+    timeout: Timeout = None
+    attempts: Attempts = None
+
+    @property
+    def options(self) -> JobOptions:
+        """The options of a job that were given."""
+        given = {"priority": self.priority, "queue": self.queue, "timeout": self.timeout, "retry": self.attempts}
+        wishes: Any = {name: value for name, value in given.items() if value is not None}
+        if self.label:
+            wishes["labels"] = parse_labels(self.label)
+        return wishes  # type: ignore[no-any-return] # of just these names
 
 
 def job_of(session: Session, work: Work, wishes: JobOptions) -> JobSpec:

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import typer
 
-from tidewheel.cli.guessing import name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.picking import hint
 from tidewheel.cli.showing import Columns, Format, show_list, show_value, whoever_types
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.gate import Gate, GateMode, GateSpec
+from tidewheel.model.guessing import name_among
 from tidewheel.sdk.gates import parse_rate
 from tidewheel.store.base import JobFilter, Store
 from tidewheel.tasks.durations import parse_duration

@@ -71,6 +71,7 @@ TRAITS: Final[Columns[Job]] = {
     "limits": lambda job: " ".join(job.limit_keys),
     "after": lambda job: " ".join(map(str, job.after)),
     "schedule": lambda job: job.schedule_id,
+    "trace": lambda job: job.traceparent,
     "timeout": lambda job: job.timeout,
     "attempts at most": lambda job: job.retry.max_attempts,
     "created": lambda job: job.created_at,

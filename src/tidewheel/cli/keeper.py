@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from tidewheel.cli.guessing import name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.keeper import Chore, chore_named, chores_of
+from tidewheel.model.guessing import name_among
 from tidewheel.store.base import Store
 
 app = group("Look at the chores that every worker does beside its jobs.")

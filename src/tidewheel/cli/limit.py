@@ -1,19 +1,21 @@
-"""`tide limit`: how many jobs that share a key run at once, and how many start in a time."""
+"""`tide limit`: how many jobs that share a key run at once, how many start in a time, and how many wait."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 import typer
 
-from tidewheel.cli.guessing import did_you_mean
 from tidewheel.cli.lazy import group
+from tidewheel.cli.options import OverflowName
 from tidewheel.cli.showing import Columns, show_list
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid, NotFound
-from tidewheel.model.limit import Limit, LimitRule
-from tidewheel.model.rate import parse_pace
+from tidewheel.model.cap import Overflow
+from tidewheel.model.guessing import did_you_mean, name_among
+from tidewheel.model.limit import Limit, LimitRule, by_hand
+from tidewheel.model.rate import pace_of
 from tidewheel.store.base import Store
 
-app = group("Bound how many jobs that share a key run at once, or start in a time.")
+app = group("Bound how many jobs that share a key run at once, start in a time, or wait.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key, as jobs carry it: `tide job show` tells.")]
 AsRule = Annotated[bool, typer.Option("--rule", help="For the key and every key=value, each for itself.")]
@@ -30,6 +32,8 @@ RULES: Final[Columns[LimitRule]] = {
     "rule": lambda rule: rule.name,
     "at once": lambda rule: rule.most,
     "rate": lambda rule: rule.rate,
+    "waiting": lambda rule: rule.waiting,
+    "overflow": lambda rule: None if rule.waiting is None else rule.overflow,
     "by": lambda rule: "hand" if rule.by_hand else "tasks",
 }
 
@@ -53,18 +57,24 @@ def set_limit(
     most: Annotated[int | None, typer.Option("--most", min=1, help="How many may run at once.")] = None,
     rate: Annotated[str | None, typer.Option("--rate", help="How many may start, such as 10/s or 100/m.")] = None,
     burst: Annotated[int | None, typer.Option("--burst", min=1, help="How many may start at once by the rate.")] = None,
+    waiting: Annotated[
+        int | None, typer.Option("--waiting", min=1, help="How many may wait; for a rule whose name begins with cap:.")
+    ] = None,
+    overflow: OverflowName = "reject",
     rule: AsRule = False,
 ) -> None:
     """Set a limit; waiters are let go if there is more room now."""
-    if rate is None and burst is not None:
-        raise Invalid("burst", "belongs to a rate")
-    pace = None if rate is None else parse_pace(rate, burst)
+    pace = pace_of(rate, burst)
     if rule:
-        session.ask(lambda store: store.set_rule(LimitRule(key, most, pace)))
-        show_list([LimitRule(key, most, pace, by_hand=True)], RULES, session.output)
+        kept = name_among("overflow", overflow, get_args(Overflow))
+        made = by_hand(LimitRule(key, most, pace, waiting=waiting, overflow=kept))
+        session.ask(lambda store: store.set_rule(made))
+        show_list([made], RULES, session.output)
         return
-    made = session.ask(lambda store: store.set_limit(key, most, rate=pace, tenant=session.tenant))
-    show_list([made], LIMITS, session.output)
+    if waiting is not None:
+        raise Invalid("waiting", "is for rules: add --rule")
+    limit = session.ask(lambda store: store.set_limit(key, most, rate=pace, tenant=session.tenant))
+    show_list([limit], LIMITS, session.output)
 
 
 @verb(app)

@@ -5,13 +5,13 @@ from uuid import UUID
 
 import typer
 
-from tidewheel.cli.guessing import name_among
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import parse_labels
 from tidewheel.cli.showing import Columns, Format, show_list, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.channel import Channel, ChannelSpec
+from tidewheel.model.guessing import name_among
 from tidewheel.model.notification import (
     LATE_AFTER,
     Delivery,
@@ -20,6 +20,7 @@ from tidewheel.model.notification import (
     SubscriptionSpec,
     parse_events,
 )
+from tidewheel.model.worker_protocol import Me
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 
@@ -172,8 +173,10 @@ def resend(
 
 
 async def _named(store: Store, name: str, tenant: str | None) -> Channel:
+    me: Me | None = getattr(store, "me", None)  # a server knows who one is: a key of one tenant has no others
+    owner = me.tenant if tenant is None and me is not None else tenant
     for channel in await store.channels(tenant=tenant):
-        if channel.name == name and channel.tenant == tenant:
+        if channel.name == name and channel.tenant == owner:
             return channel
     raise NotFound("channel", name)
 

@@ -1,11 +1,12 @@
 """Options that several commands share."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from tidewheel.errors import Invalid
+from tidewheel.model.cap import Overflow
 from tidewheel.settings import SETTINGS
 
 
@@ -23,6 +24,12 @@ def default(name: str) -> Any:
 Database = Annotated[str, setting("database")]
 Blobs = Annotated[str | None, setting("blobs")]
 SecretsFolder = Annotated[str | None, setting("secrets")]
+IdempotencyKey = Annotated[
+    str | None, typer.Option("--key", help="An idempotency key: the same key twice makes one job.")
+]
+OverflowName = Annotated[
+    str, typer.Option("--overflow", help=f"What becomes of one too many: {', '.join(get_args(Overflow))}.")
+]
 
 
 def parse_labels(given: Sequence[str]) -> dict[str, str]:

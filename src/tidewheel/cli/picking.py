@@ -6,9 +6,9 @@ from uuid import UUID
 
 import typer
 
-from tidewheel.cli.guessing import did_you_mean, name_among
 from tidewheel.cli.options import parse_labels
 from tidewheel.errors import Invalid, TideError
+from tidewheel.model.guessing import did_you_mean, name_among
 from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import JobFilter, Store

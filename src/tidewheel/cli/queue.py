@@ -7,13 +7,14 @@ from typing import Annotated, Final, get_args
 import msgspec
 import typer
 
-from tidewheel.cli.guessing import did_you_mean, name_among
 from tidewheel.cli.lazy import group
+from tidewheel.cli.options import OverflowName
 from tidewheel.cli.showing import Columns, show_list
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.errors import NotFound
 from tidewheel.model.cap import Overflow, QueueCap
+from tidewheel.model.guessing import did_you_mean, name_among
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import State
 from tidewheel.store.base import Counts, Store
@@ -76,9 +77,7 @@ def cap(
     queue: Name,
     most: Annotated[int, typer.Argument(metavar="MOST", min=1, help="How many jobs may wait in it.")],
     *,
-    overflow: Annotated[
-        str, typer.Option("--overflow", help=f"What becomes of one too many: {', '.join(get_args(Overflow))}.")
-    ] = "reject",
+    overflow: OverflowName = "reject",
 ) -> None:
     """Let at most so many jobs wait in a queue."""
     made = QueueCap(session.tenant, queue, most, name_among("overflow", overflow, get_args(Overflow)))

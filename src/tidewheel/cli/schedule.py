@@ -6,29 +6,15 @@ import msgspec
 import typer
 
 from tidewheel.cli import timing
-from tidewheel.cli.asking import (
-    AppName,
-    Args,
-    Argv,
-    Artifact,
-    Attempts,
-    Labels,
-    Level,
-    QueueName,
-    TaskName,
-    Timeout,
-    Work,
-    job_of,
-    parse_instant,
-    wishes_of,
-)
-from tidewheel.cli.guessing import did_you_mean
+from tidewheel.cli.asking import Level, Wishes, Work, job_of, parse_instant
 from tidewheel.cli.lazy import group
-from tidewheel.cli.options import Blobs
+from tidewheel.cli.options import IdempotencyKey
 from tidewheel.cli.showing import Columns, Format, Yes, confirm, plain, show_list, show_one, show_value
+from tidewheel.cli.timing import Timing
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
 from tidewheel.errors import NotFound
+from tidewheel.model.guessing import did_you_mean
 from tidewheel.model.schedule import Occurrence, Schedule
 from tidewheel.sdk.schedules import Schedules
 from tidewheel.store.base import Store
@@ -86,41 +72,9 @@ PREVIEWS: Final[Columns[Preview]] = {
 
 
 @verb(app)
-def add(
-    session: Session,
-    name: Name,
-    argv: Argv = [],  # noqa: B006 - typer copies it
-    *,
-    task: TaskName = None,
-    args: Args = None,
-    app: AppName = None,
-    artifact: Artifact = None,
-    blobs: Blobs = None,
-    priority: Level = None,
-    queue: QueueName = None,
-    label: Labels = [],  # noqa: B006
-    timeout: Timeout = None,
-    attempts: Attempts = None,
-    cron: timing.CronText = None,
-    every: timing.Every = None,
-    at: timing.At = None,
-    timezone: timing.Timezone = None,
-    start: timing.Start = None,
-    end: timing.End = None,
-    max_occurrences: timing.MaxOccurrences = None,
-    jitter: timing.Jitter = None,
-    spread: timing.Spread = None,
-    overlap: timing.OverlapName = None,
-    max_concurrency: timing.MaxConcurrency = None,
-    misfire: timing.MisfireName = None,
-    grace: timing.Grace = None,
-    description: timing.Description = None,
-) -> None:
+def add(session: Session, name: Name, work: Work, wishes: Wishes, when: Timing) -> None:
     """Make a schedule: `tide schedule add nightly --cron "0 3 * * *" --timezone Europe/Paris -- backup.sh`."""
-    given = locals()
-    work = Work(argv=argv, task=task, args=args, app=app, artifact=artifact, blobs=blobs)
-    wishes = wishes_of(priority=priority, queue=queue, label=label, timeout=timeout, attempts=attempts)
-    spec = schedule_of(job_of(session, work, wishes), {"name": name, **timing.options(given)})
+    spec = schedule_of(job_of(session, work, wishes.options), {"name": name, **when.options})
     _show(session, session.ask(lambda store: store.create_schedule(spec)))
 
 
@@ -128,40 +82,15 @@ def add(
 def edit(
     session: Session,
     name: Name,
-    argv: Argv = [],  # noqa: B006 - typer copies it
+    work: Work,
+    wishes: Wishes,
+    when: Timing,
     *,
     rename: Annotated[str | None, typer.Option("--rename", help="Another name for it.")] = None,
-    task: TaskName = None,
-    args: Args = None,
-    app: AppName = None,
-    artifact: Artifact = None,
-    blobs: Blobs = None,
-    priority: Level = None,
-    queue: QueueName = None,
-    label: Labels = [],  # noqa: B006
-    timeout: Timeout = None,
-    attempts: Attempts = None,
-    cron: timing.CronText = None,
-    every: timing.Every = None,
-    at: timing.At = None,
-    timezone: timing.Timezone = None,
-    start: timing.Start = None,
-    end: timing.End = None,
-    max_occurrences: timing.MaxOccurrences = None,
-    jitter: timing.Jitter = None,
-    spread: timing.Spread = None,
-    overlap: timing.OverlapName = None,
-    max_concurrency: timing.MaxConcurrency = None,
-    misfire: timing.MisfireName = None,
-    grace: timing.Grace = None,
-    description: timing.Description = None,
 ) -> None:
     """Change a schedule; what is not given stays as it is. Options of its jobs go with the command or task."""
-    given = locals()
-    work = Work(argv=argv, task=task, args=args, app=app, artifact=artifact, blobs=blobs)
-    wishes = wishes_of(priority=priority, queue=queue, label=label, timeout=timeout, attempts=attempts)
-    job = job_of(session, work, wishes) if work.given or wishes else None
-    options = timing.options(given) | ({} if rename is None else {"name": rename})
+    job = job_of(session, work, wishes.options) if work.given or wishes.options else None
+    options = when.options | ({} if rename is None else {"name": rename})
 
     async def change(store: Store) -> Schedule:
         known = await _find(store, session, name)
@@ -230,10 +159,10 @@ def resume(session: Session, name: Name) -> None:
 
 
 @verb(app)
-def trigger(session: Session, name: Name) -> None:
+def trigger(session: Session, name: Name, *, key: IdempotencyKey = None) -> None:
     """Make a job of a schedule now, also if it is paused, and print its id; its plan stays as it is."""
     found = session.ask(lambda store: _find(store, session, name))
-    made = session.ask(lambda store: store.trigger_schedule(found.id, tenant=session.tenant))
+    made = session.ask(lambda store: store.trigger_schedule(found.id, key=key, tenant=session.tenant)).occurrence
     if session.output is Format.TABLE:
         typer.echo(made.job_id)
     else:

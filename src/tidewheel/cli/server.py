@@ -19,8 +19,19 @@ from tidewheel.cli.serving import (
     reserved,
     show_first_key,
 )
-from tidewheel.cli.worker import NotifyPrivate, WithKeeper, plan_of, run_worker
+from tidewheel.cli.worker import (
+    AlertBounds,
+    LogFormat,
+    LogLevel,
+    NotifyPrivate,
+    OtelEndpoint,
+    WithKeeper,
+    plan_of,
+    run_worker,
+)
 from tidewheel.model.retention import parse_upkeep
+from tidewheel.observe.own_log import log_setup, write_log
+from tidewheel.observe.tracing import check_endpoint
 from tidewheel.worker.link import ServerSetup
 
 DRAIN: Final = 10.0
@@ -44,11 +55,17 @@ def server(
     workers: Workers = default("workers"),
     keeper: WithKeeper = default("keeper"),
     notify_private: NotifyPrivate = default("notify_private"),
+    log_format: LogFormat = default("log_format"),
+    log_level: LogLevel = default("log_level"),
+    otel_endpoint: OtelEndpoint = default("otel_endpoint"),
+    alert: AlertBounds = default("alert"),
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C. It runs no jobs: `tide worker` does, and `tide up` does all.
 
     Any number of servers may share one database, on one machine with SQLite and on many with PostgreSQL.
     """
+    log = log_setup(log_format, log_level)
+    write_log(log, process="supervisor")
     wanted = ServerSetup(
         host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
     )
@@ -61,6 +78,8 @@ def server(
             serve=serve,
             keeper=keeper,
             replica=checked_replica(replica),
-            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private),
+            log=log,
+            otel=check_endpoint(otel_endpoint),
+            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private, alert),
         )
         run_worker(plan, DRAIN, partial(show_first_key, database, serve))

@@ -1,5 +1,6 @@
 """What `tide server` and `tide up` have in common: where they listen, and whom they let in."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from tidewheel.server.serving import Address, Certificate, Reservation, resolve
 from tidewheel.wiring import open_store, replica_of
 from tidewheel.worker.link import ServerSetup
 
+_log = logging.getLogger(__name__)
 BURST: Final = 2
 """Seconds of its rate that a key may use at once, unless a burst is named."""
 
@@ -39,9 +41,7 @@ def reserved(wanted: ServerSetup) -> Iterator[ServerSetup]:
     if certificate is not None:
         certificate.check()
     elif not is_loopback(host):
-        typer.echo(
-            f"Keys reach {host} in clear text: name a certificate by --tls-cert, or put TLS before it.", err=True
-        )
+        _log.warning("keys reach %s in clear text: name a certificate by --tls-cert, or put TLS before it", host)
     place = Reservation(Address(host, wanted.port))
     try:
         yield msgspec.structs.replace(wanted, host=place.address.host, port=place.address.port)

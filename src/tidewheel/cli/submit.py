@@ -1,33 +1,22 @@
 """`tide submit`: hand over a command or a task to be run, and wait for it if wished."""
 
+import os
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from tidewheel.cli import following
-from tidewheel.cli.asking import (
-    AppName,
-    Args,
-    Argv,
-    Artifact,
-    Attempts,
-    Labels,
-    Level,
-    QueueName,
-    TaskName,
-    Timeout,
-    Work,
-    job_of,
-    parse_instant,
-    wishes_of,
-)
-from tidewheel.cli.options import Blobs
+from tidewheel.cli.asking import Wishes, Work, job_of, parse_instant
+from tidewheel.cli.options import IdempotencyKey
 from tidewheel.cli.picking import job_id
 from tidewheel.cli.showing import Format, show_value
 from tidewheel.cli.verb import Session, with_session
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Job, JobSpec
 from tidewheel.model.states import State
+from tidewheel.model.trace import trace_of
+from tidewheel.observe.tracing import sending
 from tidewheel.store.base import Store
 from tidewheel.tasks.definition import COMMAND
 from tidewheel.tasks.scheduling import schedule_of
@@ -41,60 +30,57 @@ Every = Annotated[str | None, typer.Option("--every", help="Run it again and aga
 Timezone = Annotated[str | None, typer.Option("--timezone", help="The zone of --cron, such as Europe/Paris.")]
 Name = Annotated[str | None, typer.Option("--name", help="The name of the job, or of the schedule.")]
 After = Annotated[list[str], typer.Option("--after", help="The id of a job that must have ended before; repeatable.")]
-Key = Annotated[str | None, typer.Option(help="An idempotency key: the same key twice makes one job.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for its end and print its output; exit with 1 if it failed.")]
 Follow = Annotated[bool, typer.Option("--follow", help="As --wait, and say how it stands whenever that changes.")]
 
 
+class When(msgspec.Struct, frozen=True, kw_only=True):
+    """When to run it, as it was typed."""
+
+    at: At = None
+    delay: Delay = None
+    cron: CronText = None
+    every: Every = None
+    timezone: Timezone = None
+
+    @property
+    def again(self) -> bool:
+        """Whether it is to run again and again."""
+        return self.cron is not None or self.every is not None
+
+
+class Once(msgspec.Struct, frozen=True, kw_only=True):
+    """What only a single job has, as it was typed."""
+
+    after: After = []
+    key: IdempotencyKey = None
+    wait: Wait = False
+    follow: Follow = False
+
+
 @with_session
-def submit(
-    session: Session,
-    argv: Argv = [],  # noqa: B006 - typer copies it
-    *,
-    task: TaskName = None,
-    args: Args = None,
-    app: AppName = None,
-    artifact: Artifact = None,
-    blobs: Blobs = None,
-    at: At = None,
-    delay: Delay = None,
-    cron: CronText = None,
-    every: Every = None,
-    timezone: Timezone = None,
-    priority: Level = None,
-    queue: QueueName = None,
-    after: After = [],  # noqa: B006
-    key: Key = None,
-    name: Name = None,
-    label: Labels = [],  # noqa: B006
-    timeout: Timeout = None,
-    attempts: Attempts = None,
-    wait: Wait = False,
-    follow: Follow = False,
-) -> None:
+def submit(session: Session, work: Work, when: When, wishes: Wishes, once: Once, *, name: Name = None) -> None:
     """Hand over a command or a task to be run; print the id of the job.
 
     Examples: `tide submit --wait -- echo hello`, `tide submit --task shop.greet --args '{"name": "Ada"}'`,
     `tide submit --cron "0 5 * * *" --timezone Europe/Paris -- backup.sh`
     """
-    work = Work(argv=argv, task=task, args=args, app=app, artifact=artifact, blobs=blobs)
-    wishes: Any = wishes_of(priority=priority, queue=queue, label=label, timeout=timeout, attempts=attempts)
-    given = {"at": at, "in": delay, "after": after or None, "key": key, "wait": wait or None, "follow": follow or None}
-    if cron is not None or every is not None:
-        if alien := next((option for option, value in given.items() if value is not None), None):
-            raise Invalid(alien, "is for a single job, and --cron and --every make a schedule")
-        when = {"cron": cron, "every": every, "timezone": timezone, "name": name or _name_of(work)}
-        _schedule(session, job_of(session, work, wishes), when)
+    if when.again:
+        alien = {"at": when.at, "in": when.delay, **msgspec.structs.asdict(once)}
+        if option := next((option for option, value in alien.items() if value), None):
+            raise Invalid(option, "is for a single job, and --cron and --every make a schedule")
+        plan = {"cron": when.cron, "every": when.every, "timezone": when.timezone, "name": name or _name_of(work)}
+        _schedule(session, job_of(session, work, wishes.options), plan)
         return
     single = {
-        "run_at": None if at is None else parse_instant(at, "at"),
-        "delay": delay,
-        "after": [job_id(each, "after") for each in after] or None,
-        "idempotency_key": key,
+        "run_at": None if when.at is None else parse_instant(when.at, "at"),
+        "delay": when.delay,
+        "after": [job_id(each, "after") for each in once.after] or None,
+        "idempotency_key": once.key,
         "name": name,
     }
-    wishes |= {option: value for option, value in single.items() if value is not None}
-    _submit(session, job_of(session, work, wishes), wait=wait or follow, tell=follow)
+    options: Any = {**wishes.options, **{option: value for option, value in single.items() if value is not None}}
+    _submit(session, job_of(session, work, options), wait=once.wait or once.follow, tell=once.follow)
 
 
 def _schedule(session: Session, job: JobSpec, when: dict[str, Any]) -> None:
@@ -116,7 +102,8 @@ def _name_of(work: Work) -> str | None:
 
 def _submit(session: Session, spec: JobSpec, *, wait: bool, tell: bool) -> None:
     async def hand_over(store: Store) -> tuple[Any, Job | None]:
-        [answer] = await store.submit([spec])
+        with sending([spec], trace_of(os.environ.get("TRACEPARENT"), os.environ.get("TRACESTATE"))) as specs:
+            [answer] = await store.submit(specs)
         if session.output is Format.TABLE:
             typer.echo(answer.job_id, err=wait)
         told = (lambda text: typer.echo(f"tide: {text}", err=True)) if tell else None

@@ -1,6 +1,6 @@
 """`tide tenant`: the shares and bounds of tenants. It works on the database itself, with a server or without."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
@@ -9,6 +9,7 @@ from tidewheel.cli.lazy import group
 from tidewheel.cli.showing import Columns, show_list, whoever_types
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import parse_duration
 from tidewheel.model.tenant import Tenant
 from tidewheel.store.base import Store
 
@@ -22,6 +23,9 @@ MaxQueued = Annotated[
 MaxPayload = Annotated[
     str | None, typer.Option(help="How many bytes of arguments each of its jobs may have; none for what all may.")
 ]
+KeepLogs = Annotated[
+    str | None, typer.Option(help="How long the lines of its runs are kept, as 90d; none for as long as everyone's.")
+]
 
 
 @verb(app, "set")
@@ -32,12 +36,15 @@ def set_tenant(
     weight: Weight = None,
     max_queued: MaxQueued = None,
     max_payload: MaxPayload = None,
+    keep_logs: KeepLogs = None,
 ) -> None:
     """Give a tenant its share and bounds; what is not named stays as it is."""
-    changes: dict[str, float | int | None] = {} if weight is None else {"weight": weight}
+    changes: dict[str, Any] = {} if weight is None else {"weight": weight}
     for field, text in (("max_queued", max_queued), ("max_payload", max_payload)):
         if text is not None:
             changes[field] = _bound(field, text)
+    if keep_logs is not None:
+        changes["keep_logs"] = None if keep_logs == "none" else parse_duration(keep_logs, "keep_logs")
 
     async def change(store: Store) -> Tenant:
         known = next(iter(await store.tenants(tenant=name)), Tenant(name=name))
@@ -65,6 +72,7 @@ COLUMNS: Final[Columns[Tenant]] = {
     "weight": lambda tenant: f"{tenant.weight:g}",
     "max queued": lambda tenant: tenant.max_queued,
     "max payload": lambda tenant: tenant.max_payload,
+    "logs": lambda tenant: tenant.keep_logs,
 }
 
 

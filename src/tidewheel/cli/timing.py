@@ -1,13 +1,15 @@
 """The options that say when a schedule fires, and what becomes of what was missed or overlaps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 
 from tidewheel.cli.asking import parse_instant
-from tidewheel.cli.guessing import name_among
 from tidewheel.errors import Invalid
+from tidewheel.model.guessing import name_among
 from tidewheel.model.overlap import Overlap
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.triggers import Interval, Trigger, parse_rule
@@ -34,19 +36,36 @@ MisfireName = Annotated[
 Grace = Annotated[str | None, typer.Option("--grace", help="Up to this lateness nothing was missed.  [default: 15m]")]
 Description = Annotated[str | None, typer.Option("--description", help="A sentence for people.")]
 
-_PLAIN: Final = ("cron", "every", "timezone", "max_occurrences", "jitter", "spread", "max_concurrency", "grace")
-_INSTANTS: Final = ("at", "start", "end")
+_READ: Final[Mapping[str, Callable[[str], Any]]] = {
+    **{name: partial(parse_instant, field=name) for name in ("at", "start", "end")},
+    "overlap": lambda given: name_among("overlap", given, list(Overlap)),
+    "misfire": lambda given: name_among("misfire", given, MISFIRES),
+}
 
 
-def options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the options above that were given, as the SDK takes them."""
-    found: dict[str, Any] = {name: given[name] for name in (*_PLAIN, "description") if given[name] is not None}
-    found |= {name: parse_instant(given[name], name) for name in _INSTANTS if given[name] is not None}
-    if given["overlap"] is not None:
-        found["overlap"] = name_among("overlap", given["overlap"], list(Overlap))
-    if given["misfire"] is not None:
-        found["misfire"] = name_among("misfire", given["misfire"], MISFIRES)
-    return found
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """When to fire, as it was typed."""
+
+    cron: CronText = None
+    every: Every = None
+    at: At = None
+    timezone: Timezone = None
+    start: Start = None
+    end: End = None
+    max_occurrences: MaxOccurrences = None
+    jitter: Jitter = None
+    spread: Spread = None
+    overlap: OverlapName = None
+    max_concurrency: MaxConcurrency = None
+    misfire: MisfireName = None
+    grace: Grace = None
+    description: Description = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those that were given, as the SDK takes them."""
+        given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return {name: _READ[name](value) if name in _READ else value for name, value in given.items()}
 
 
 def trigger(*, cron: str | None, every: str | None, timezone: str | None) -> Trigger:

@@ -1,7 +1,6 @@
 """`tide up`: everything that is needed on one machine, in one command."""
 
 import msgspec
-import typer
 
 from tidewheel.cli.options import Blobs, Database, SecretsFolder, default
 from tidewheel.cli.serving import (
@@ -17,8 +16,22 @@ from tidewheel.cli.serving import (
     reserved,
     show_first_key,
 )
-from tidewheel.cli.worker import App, KeepFor, MaxAge, NotifyPrivate, Slots, plan_of, run_worker
+from tidewheel.cli.worker import (
+    AlertBounds,
+    App,
+    KeepFor,
+    LogFormat,
+    LogLevel,
+    MaxAge,
+    NotifyPrivate,
+    OtelEndpoint,
+    Slots,
+    plan_of,
+    run_worker,
+)
 from tidewheel.model.retention import parse_upkeep
+from tidewheel.observe.own_log import announce, log_setup, write_log
+from tidewheel.observe.tracing import check_endpoint
 from tidewheel.wiring import database_of, without_secrets
 from tidewheel.worker.link import ServerSetup
 
@@ -36,6 +49,7 @@ def up(
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
+    alert: AlertBounds = default("alert"),
     host: Host = default("host"),
     port: Port = default("port"),
     auth: AuthMode = default("auth"),
@@ -44,6 +58,9 @@ def up(
     tls_cert: TlsCert = default("tls_cert"),
     tls_key: TlsKey = default("tls_key"),
     replica: Replica = default("replica"),
+    log_format: LogFormat = default("log_format"),
+    log_level: LogLevel = default("log_level"),
+    otel_endpoint: OtelEndpoint = default("otel_endpoint"),
 ) -> None:
     """Start Tidewheel: server, worker and chores, all on this machine.
 
@@ -52,6 +69,8 @@ def up(
     died, lets start deadlines expire, and removes finished jobs: successes after 7 days, others after 30, unless told
     otherwise.
     """
+    log = log_setup(log_format, log_level)
+    write_log(log, process="supervisor")
     wanted = ServerSetup(
         host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
     )
@@ -60,14 +79,16 @@ def up(
         async def prepare() -> None:
             await database_of(database).migrate()
             await show_first_key(database, serve)
-            typer.echo(f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
+            announce(log, f"Tidewheel keeps {without_secrets(database)}. Try: tide submit --wait -- echo hello")
 
         plan = plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets)
         plan = msgspec.structs.replace(
             plan,
             servers=1,
             serve=serve,
-            upkeep=parse_upkeep(keep, max_age, notify_private),
+            log=log,
+            otel=check_endpoint(otel_endpoint),
+            upkeep=parse_upkeep(keep, max_age, notify_private, alert),
             replica=checked_replica(replica),
         )
         run_worker(plan, DRAIN, prepare)

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 import typer
@@ -87,11 +87,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return App(self.place, tenant=self.tenant)
 
 
-_SHARED: Final = inspect.signature(Session).parameters
-
-
 def verb(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command whose first parameter is a `Session`; the options for it are added to its own."""
+    """Add a command that takes a `Session`; see `with_session`."""
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
         return app.command(name)(with_session(function))
@@ -100,20 +97,44 @@ def verb(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., N
 
 
 def with_session(function: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that makes a `Session` of the options that all share, and calls the function with it.
+    """Return a command that has the fields of the structs that a function takes as options, besides its own.
 
-    An option that the function has itself, such as a tenant that means something else there, is its own.
+    One of these structs is the `Session`, whose options come last. An option that the function has itself, such as a
+    tenant that means something else there, is its own.
     """
-    own = list(inspect.signature(function).parameters.values())[1:]
-    names = [name for name in _SHARED if name not in {parameter.name for parameter in own}]
-    shared = [_SHARED[name].replace(annotation=Session.__annotations__[name]) for name in names]
+    parameters = inspect.signature(function).parameters.values()
+    structs = {each.name: each.annotation for each in parameters if _is_struct(each.annotation)}
+    own = [each for each in parameters if each.name not in structs]
+    names = {each.name for each in own}
+    fields = {name: [each for each in _options_of(kind) if each.name not in names] for name, kind in structs.items()}
 
     @functools.wraps(function)
     def command(**given: Any) -> None:
-        session = Session(**{name: given.pop(name) for name in names})
-        function(session, **given)
+        made = {
+            name: structs[name](**{each.name: given.pop(each.name) for each in of_struct})
+            for name, of_struct in fields.items()
+        }
+        function(**made, **given)
 
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in [*own, *shared]]
-    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # what typer looks at
+    in_order = [each for name in sorted(fields, key=lambda name: structs[name] is Session) for each in fields[name]]
+    options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in [*own, *in_order]]
+    command.__annotations__ = {each.name: each.annotation for each in options}
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined] # what typer looks at
     return command
+
+
+def _is_struct(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+def _options_of(kind: type[msgspec.Struct]) -> list[inspect.Parameter]:
+    """Return the fields of a struct as parameters; an empty list as default is made anew for each command."""
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default if each.default_factory is msgspec.NODEFAULT else each.default_factory(),
+            annotation=kind.__annotations__[each.name],
+        )
+        for each in msgspec.structs.fields(kind)
+    ]

@@ -2,17 +2,15 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
-import typer
 import uvloop
 
 from tidewheel.blobs import open_blobs
@@ -21,12 +19,17 @@ from tidewheel.clock import SystemClock
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.resources import Offer, parse_resources
 from tidewheel.model.retention import parse_upkeep
+from tidewheel.observe import page
+from tidewheel.observe.catalogue import build_info
+from tidewheel.observe.own_log import LogSetup, announce, log_setup, write_log
+from tidewheel.observe.tracing import check_endpoint
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.wiring import blobs_url, is_server, open_store
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
+from tidewheel.worker.metrics_port import MetricsPort
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
 
@@ -51,10 +54,16 @@ LongestPause = Annotated[str, setting("longest_pause")]
 ReserveAfter = Annotated[str, setting("reserve_after")]
 DrainFor = Annotated[str, setting("drain")]
 Name = Annotated[str | None, setting("name")]
+LogFormat = Annotated[str, setting("log_format")]
+LogLevel = Annotated[str, setting("log_level")]
+OtelEndpoint = Annotated[str | None, setting("otel_endpoint")]
+MetricsPortNumber = Annotated[int | None, setting("metrics_port", min=0, max=65535)]
+MetricsHost = Annotated[str, setting("metrics_host")]
 WithKeeper = Annotated[bool, setting("keeper", "--keeper/--no-keeper")]
 KeepFor = Annotated[list[str], setting("keep")]
 MaxAge = Annotated[str, setting("max_age")]
 NotifyPrivate = Annotated[list[str], setting("notify_private")]
+AlertBounds = Annotated[list[str], setting("alert")]
 
 
 def worker(
@@ -75,11 +84,17 @@ def worker(
     longest_pause: LongestPause = default("longest_pause"),
     reserve_after: ReserveAfter = default("reserve_after"),
     name: Name = default("name"),
+    log_format: LogFormat = default("log_format"),
+    log_level: LogLevel = default("log_level"),
+    otel_endpoint: OtelEndpoint = default("otel_endpoint"),
+    metrics_port: MetricsPortNumber = default("metrics_port"),
+    metrics_host: MetricsHost = default("metrics_host"),
     keeper: WithKeeper = default("keeper"),
     secrets: SecretsFolder = default("secrets"),
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
+    alert: AlertBounds = default("alert"),
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -94,7 +109,10 @@ def worker(
         grace=parse_duration(grace, "grace"),
         longest_pause=parse_duration(longest_pause, "longest-pause"),
         reserve_after=parse_duration(reserve_after, "reserve-after"),
-        upkeep=parse_upkeep(keep, max_age, notify_private),
+        log=log_setup(log_format, log_level),
+        otel=check_endpoint(otel_endpoint),
+        metrics=None if metrics_port is None else (metrics_host, metrics_port),
+        upkeep=parse_upkeep(keep, max_age, notify_private, alert),
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 
@@ -125,7 +143,7 @@ def plan_of(
 
 def run_worker(plan: WorkerPlan, drain: float, first: Callable[[], Awaitable[object]] | None = None) -> None:
     """Do what is to be done first, then run a worker, until a signal ends it."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(message)s")
+    write_log(plan.log, process="supervisor", worker=plan.name)
     uvloop.run(_until_told(plan, drain, first))
 
 
@@ -139,7 +157,7 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
         if not supervising:
             working.cancel()
         elif (seconds := next(steps, None)) is not None:
-            typer.echo(f"takes no more; what is under way has {seconds:g} s to end")
+            announce(plan.log, f"takes no more; what is under way has {seconds:g} s to end")
             supervising[0].drain(seconds)
         else:
             supervising[0].kill()
@@ -148,7 +166,7 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
 
     def renew() -> None:
         if supervising:
-            renewals.add(task := asyncio.ensure_future(_renew(supervising[0], drain)))
+            renewals.add(task := asyncio.ensure_future(_renew(supervising[0], drain, plan.log)))
             task.add_done_callback(renewals.discard)
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -156,13 +174,13 @@ async def _until_told(plan: WorkerPlan, drain: float, first: Callable[[], Awaita
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, renew)
     with contextlib.suppress(asyncio.CancelledError):
         await working
-    typer.echo("stopped")
+    announce(plan.log, "stopped")
 
 
-async def _renew(supervisor: Supervisor, drain: float) -> None:
+async def _renew(supervisor: Supervisor, drain: float, log: LogSetup) -> None:
     """Put new servers in the place of the old ones; a worker has none, and goes on as it is."""
     number = await supervisor.renew(drain)
-    typer.echo(f"new servers: {number}")
+    announce(log, f"new servers: {number}")
 
 
 async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable[[], Awaitable[object]] | None) -> None:
@@ -172,26 +190,46 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
     store = await open_store(plan.database)
     try:
         open_blobs(plan.blobs)  # refuses what names no place, before anything runs
-        await _declare(store, plan.app, catalogue)
+        await _declare(store, plan, catalogue)
         supervisor = Supervisor(store, members_of(plan, catalogue, MODULES), SystemClock(), ttl=plan.ttl)
         supervising.append(supervisor)
-        if plan.inline or plan.slots:
-            typer.echo(f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
-        await supervisor.run()
+        async with _showing(supervisor, plan):
+            if plan.inline or plan.slots:
+                announce(plan.log, f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
+            await supervisor.run()
     finally:
         await store.close()
 
 
-async def _declare(store: Store, app: str | None, catalogue: Sequence[CatalogueEntry]) -> None:
+@contextlib.asynccontextmanager
+async def _showing(supervisor: Supervisor, plan: WorkerPlan) -> AsyncIterator[None]:
+    """Show the numbers of a worker on a port, if one was named."""
+
+    async def shown() -> bytes:
+        return page([build_info(), *await supervisor.numbers.all()])
+
+    if plan.metrics is None:
+        yield
+        return
+    port = MetricsPort(shown, lambda: supervisor.ready)
+    announce(plan.log, f"numbers at {await port.start(*plan.metrics)}/metrics")
+    try:
+        yield
+    finally:
+        port.close()
+
+
+async def _declare(store: Store, plan: WorkerPlan, catalogue: Sequence[CatalogueEntry]) -> None:
     """Tell the store what the code of an app declares, unless this worker is one of a single tenant."""
     try:
         changed = await store.declare_rules([rule for entry in catalogue for rule in entry.rules])
         if changed:
-            typer.echo(f"limits of tasks that are new or changed: {changed}")
-        if app is not None:
-            await declare(store, app, catalogue)
+            announce(plan.log, f"limits of tasks that are new or changed: {changed}")
+        if plan.app is not None:
+            await declare(store, plan.app, catalogue)
     except Forbidden as error:
-        typer.echo(f"limits and schedules of {app} are left to workers with a key of all tenants: {error}")
+        left = f"limits and schedules of {plan.app} are left to workers with a key of all tenants: {error}"
+        announce(plan.log, left)
 
 
 def cores() -> int:

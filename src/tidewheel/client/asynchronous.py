@@ -2,10 +2,8 @@
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
-from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import msgspec
@@ -13,14 +11,13 @@ import msgspec
 from tidewheel.client.artifacts import ArtifactCalls
 from tidewheel.client.dead_letters import DeadLetterCalls
 from tidewheel.client.documents import Event, Queue, QueueList
+from tidewheel.client.flow import FlowCalls
 from tidewheel.client.following import follow
-from tidewheel.client.options import Duration, JobConditions, JobOptions, NewJob, body_of, query_of
+from tidewheel.client.options import JobConditions, JobOptions, NewJob, body_of, query_of
 from tidewheel.client.schedules import ScheduleCalls
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Conflict, JobCancelled, JobFailed, NotFinished
-from tidewheel.model.gate import Gate, GateMode
 from tidewheel.model.job import Attempt, Job, Submitted
-from tidewheel.model.limit import Limit
 from tidewheel.model.log import LogLine
 from tidewheel.model.states import State
 from tidewheel.model.worker import Worker
@@ -28,16 +25,13 @@ from tidewheel.store.remote.documents import (
     AcceptedBatch,
     AcceptedJob,
     AttemptList,
-    GateList,
     JobDocument,
     JobPage,
-    LimitDocument,
-    LimitList,
     LineDocument,
     LinePage,
     WorkerList,
 )
-from tidewheel.store.remote.transport import Place, Transport, read
+from tidewheel.store.remote.transport import Place, Transport
 
 DEFAULT_URL: Final = "http://127.0.0.1:8433"
 LONGEST_WAIT: Final = 60
@@ -45,7 +39,7 @@ PAGE: Final = 200
 LINES: Final = 1000
 
 
-class AsyncClient(ScheduleCalls, DeadLetterCalls, ArtifactCalls):
+class AsyncClient(ScheduleCalls, DeadLetterCalls, FlowCalls, ArtifactCalls):
     """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
 
     def __init__(
@@ -160,50 +154,6 @@ class AsyncClient(ScheduleCalls, DeadLetterCalls, ArtifactCalls):
     async def retry(self, job_id: UUID) -> Job:
         """Send a job that ended without success round again. Raises Conflict."""
         return (await self._transport.post(f"/v1/jobs/{job_id}/retry", None, JobDocument, safe=False)).record()
-
-    # Flow control
-
-    async def gates(self) -> list[Gate]:
-        """Return the closed gates."""
-        return (await self._transport.get("/v1/gates", GateList)).gates
-
-    async def close_gate(
-        self,
-        mode: GateMode | str,
-        *,
-        kind: str | None = None,
-        queue: str | None = None,
-        reason: str = "",
-        rate: float | None = None,
-        expires_at: datetime | None = None,
-        lasts: Duration | None = None,
-        stop_running: bool = False,
-    ) -> Gate:
-        """Close a gate on jobs of a kind, a queue, both, or all of one's own: `hold`, `drop` or `slow`."""
-        asked = {"kind": kind, "queue": queue, "rate": rate, "expires_at": expires_at, "lasts": lasts}
-        body = {name: value for name, value in asked.items() if value is not None}
-        body |= {"mode": mode, "reason": reason, "stop_running": stop_running}
-        return await self._transport.post("/v1/gates", body, Gate, safe=True)
-
-    async def open_gate(self, gate_id: UUID) -> None:
-        """Open a gate again. Raises NotFound."""
-        await self._transport.write("DELETE", f"/v1/gates/{gate_id}", safe=False)
-
-    async def limits(self) -> list[Limit]:
-        """Return the limits with how many run under each."""
-        return [limit.record() for limit in (await self._transport.get("/v1/limits", LimitList)).limits]
-
-    async def set_limit(
-        self, key: str, most: int | None = None, *, rate: str | None = None, burst: int | None = None
-    ) -> Limit:
-        """Let at most so many jobs with a key run at once, or start in a time (`10/s`), or both."""
-        body = {"most": most, "rate": rate, "burst": burst}
-        content = await self._transport.write("PUT", f"/v1/limits/{quote(key, safe='')}", body, safe=True)
-        return read(content, LimitDocument).record()
-
-    async def remove_limit(self, key: str) -> None:
-        """Remove a limit. Raises NotFound."""
-        await self._transport.write("DELETE", f"/v1/limits/{quote(key, safe='')}", safe=False)
 
     # The whole
 

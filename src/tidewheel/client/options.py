@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from tidewheel.model.checks import check_json
 from tidewheel.model.submission import MAX_ARGS_BYTES
+from tidewheel.observe.tracing import current
 
 Duration = timedelta | float | str
 """A time span: a timedelta, seconds, or a text such as `1h30m`."""
@@ -32,6 +33,9 @@ class JobOptions(TypedDict, total=False):
     start_by: datetime
     limit_keys: Sequence[str]
     idempotency_key: str
+    traceparent: str
+    """The span that submits it; that of OpenTelemetry, where it is used, need not be named."""
+    tracestate: str
     unique_key: str
     unique: Literal["reject", "keep", "replace"]
     id: UUID
@@ -66,6 +70,8 @@ def body_of(kind: str, args: Mapping[str, Any], options: JobOptions) -> dict[str
     """Return the body of a submit. Raises Invalid for arguments that are no JSON."""
     text = check_json("args", dict(args), max_bytes=MAX_ARGS_BYTES)
     given = {name: plain(value) for name, value in options.items()}
+    if (trace := current()) is not None:
+        given = {"traceparent": trace.traceparent, "tracestate": trace.tracestate or "", **given}
     return {"kind": kind, "args": Raw(text.encode()), **given}
 
 

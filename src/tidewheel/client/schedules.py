@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any, Final, Unpack
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 
@@ -83,10 +83,13 @@ class ScheduleCalls:
         """Let a paused schedule fire again, from now on."""
         return (await self._transport.post(f"{_ALL}/{schedule_id}/resume", None, ScheduleDocument, safe=True)).record()
 
-    async def trigger_schedule(self, schedule_id: UUID) -> Occurrence:
-        """Make a job of a schedule now, also of a paused one."""
-        made = await self._transport.post(f"{_ALL}/{schedule_id}/trigger", None, OccurrenceDocument, safe=False)
-        return made.record(schedule_id)
+    async def trigger_schedule(self, schedule_id: UUID, *, key: str | None = None) -> Occurrence:
+        """Make a job of a schedule now, also of a paused one; the same key twice makes one job.
+
+        Sent again after a failure it makes no second job. Raises NotFound and KeyReused.
+        """
+        path, body = f"{_ALL}/{schedule_id}/trigger", {"idempotency_key": key or str(uuid4())}
+        return (await self._transport.post(path, body, OccurrenceDocument, safe=True)).record(schedule_id)
 
     async def delete_schedule(self, schedule_id: UUID, *, version: int | None = None) -> None:
         """Remove a schedule, and cancel its jobs that have not started. Raises NotFound and StaleVersion."""

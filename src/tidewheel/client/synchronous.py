@@ -13,9 +13,10 @@ from tidewheel.client.documents import Event, Queue
 from tidewheel.client.options import Duration, JobConditions, JobOptions, NewJob
 from tidewheel.client.synchronous_parts import Parts
 from tidewheel.clock import Clock
+from tidewheel.model.cap import Overflow, QueueCap
 from tidewheel.model.gate import Gate, GateMode
 from tidewheel.model.job import Attempt, Job, Submitted
-from tidewheel.model.limit import Limit
+from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.log import LogLine
 from tidewheel.model.worker import Worker
 
@@ -129,6 +130,36 @@ class Client(Parts):
     def remove_limit(self, key: str) -> None:
         """Remove a limit. Raises NotFound."""
         self._run(self._client.remove_limit(key))
+
+    def rules(self) -> list[LimitRule]:
+        """Return the rules, which hold for families of keys."""
+        return self._run(self._client.rules())
+
+    def set_rule(
+        self, name: str, most: int | None = None, *, rate: str | None = None, burst: int | None = None
+    ) -> LimitRule:
+        """Set what holds for the key `name` and for every `name=value`; for keys of all tenants."""
+        return self._run(self._client.set_rule(name, most, rate=rate, burst=burst))
+
+    def set_key_cap(self, name: str, waiting: int, *, overflow: Overflow = "reject") -> LimitRule:
+        """Let at most so many jobs wait with the key `name` and with every `name=value`; it begins with `cap:`."""
+        return self._run(self._client.set_key_cap(name, waiting, overflow=overflow))
+
+    def remove_rule(self, name: str) -> None:
+        """Remove a rule. Raises NotFound."""
+        self._run(self._client.remove_rule(name))
+
+    def caps(self) -> list[QueueCap]:
+        """Return the caps of queues."""
+        return self._run(self._client.caps())
+
+    def set_cap(self, queue: str, most: int, *, overflow: Overflow = "reject") -> QueueCap:
+        """Let at most so many jobs wait in a queue; one too many is rejected, or another is dropped for it."""
+        return self._run(self._client.set_cap(queue, most, overflow=overflow))
+
+    def remove_cap(self, queue: str) -> None:
+        """Let any number of jobs wait in a queue. Raises NotFound."""
+        self._run(self._client.remove_cap(queue))
 
     def queues(self) -> list[Queue]:
         """Return the queues with their numbers."""

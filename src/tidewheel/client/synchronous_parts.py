@@ -57,9 +57,9 @@ class Parts:
         """Let a paused schedule fire again, from now on."""
         return self._run(self._client.resume_schedule(schedule_id))
 
-    def trigger_schedule(self, schedule_id: UUID) -> Occurrence:
+    def trigger_schedule(self, schedule_id: UUID, *, key: str | None = None) -> Occurrence:
         """Make a job of a schedule now, also of a paused one."""
-        return self._run(self._client.trigger_schedule(schedule_id))
+        return self._run(self._client.trigger_schedule(schedule_id, key=key))
 
     def delete_schedule(self, schedule_id: UUID, *, version: int | None = None) -> None:
         """Remove a schedule, and cancel its jobs that have not started. Raises NotFound and StaleVersion."""

@@ -2,8 +2,9 @@
 
 from tidewheel.keeper.chores import Chore, chore_named, chores_of
 from tidewheel.keeper.keeper import Keeper
+from tidewheel.keeper.numbers import show_chores
 from tidewheel.keeper.occurrences import Occurrences
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.keeper.record import ChoreRecord
 
-__all__ = ["Chore", "ChoreRecord", "Keeper", "Occurrences", "Reaper", "chore_named", "chores_of"]
+__all__ = ["Chore", "ChoreRecord", "Keeper", "Occurrences", "Reaper", "chore_named", "chores_of", "show_chores"]

@@ -1,6 +1,7 @@
 """The duty that watches: numbers are judged by the rules, and what turned is noted and told."""
 
-from tidewheel.model.alert import USUAL, Bounds, find
+from tidewheel.model.alert import find
+from tidewheel.model.alert_bounds import USUAL, Bounds
 from tidewheel.store.alerting import AlertStore
 
 

@@ -91,7 +91,7 @@ def _telling(store: Store, clock: Clock, upkeep: Upkeep) -> list[Chore]:
     hour = timedelta(hours=1)
     return [
         Chore("notifications", timedelta(minutes=1), partial(_in_pieces, postman.run_once), wanted=_until_a_message),
-        Chore("alerts", timedelta(seconds=30), Watch(store).run_once),
+        Chore("alerts", timedelta(seconds=30), Watch(store, upkeep.bounds).run_once),
         Chore("old-alerts", hour, partial(_in_pieces, store.retire_alerts)),
         Chore("old-deliveries", hour, partial(_in_pieces, store.retire_deliveries)),
     ]

@@ -90,8 +90,13 @@ class Keeper:
             self.records[chore.name].add(self._clock.monotonic() - began, done)
         return done
 
+    @property
+    def duties(self) -> frozenset[str]:
+        """The chores that are this node's to do now."""
+        return self._held if self._clock.monotonic() < self._held_until else frozenset()
+
     def _holds(self, chore: Chore) -> bool:
-        return chore.name in self._held and self._clock.monotonic() < self._held_until
+        return chore.name in self.duties
 
     async def _beat_again_and_again(self) -> None:
         while True:

@@ -99,6 +99,8 @@ class LogShipper:
         self._dropped: dict[Run, _Dropped] = {}
         self._taken = 0
         self._done = 0
+        self.lost = 0
+        """Lines that found no room, or were refused."""
         self._waiting: deque[_Waiting] = deque()
         self._shipped_at = float("-inf")
         self._hurried = 0
@@ -139,17 +141,21 @@ class LogShipper:
 
     def _take(self, piece: Piece) -> None:
         lines, size = piece.last - piece.first + 1, len(piece.lines)
-        run = (piece.job_id, piece.token)
         settings = self._settings
         if self._lines + lines > settings.buffer_lines or self._bytes + size > settings.buffer_bytes:
-            self._dropped.setdefault(run, _Dropped(piece)).lines += lines
+            self._drop(piece)
             return
         if self._dropped:
-            self._say_dropped(run)
+            self._say_dropped((piece.job_id, piece.token))
         self._buffer.append(piece)
         self._lines += lines
         self._bytes += size
         self._taken += lines
+
+    def _drop(self, piece: Piece) -> None:
+        lines = piece.last - piece.first + 1
+        self.lost += lines
+        self._dropped.setdefault((piece.job_id, piece.token), _Dropped(piece)).lines += lines
 
     def _say_dropped(self, run: Run) -> None:
         if dropped := self._dropped.pop(run, None):
@@ -292,8 +298,7 @@ class LogShipper:
         with self._lock:
             for piece in batch:
                 if not isinstance(piece, _Mark):
-                    lost = self._dropped.setdefault((piece.job_id, piece.token), _Dropped(piece))
-                    lost.lines += piece.last - piece.first + 1
+                    self._drop(piece)
                     self._wake(many=False)
             for run in {(piece.job_id, piece.token) for piece in batch}:
                 self._say_dropped(run)

@@ -13,11 +13,14 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_text, check_window, duration_text
+from tidewheel.model.alert_bounds import USUAL, Bounds
+from tidewheel.model.checks import check_duration, check_text, check_window, duration_text
 
 LOOK_BACK: Final = timedelta(minutes=10)
 """Of which time the ends of jobs are counted."""
 MAX_REASON: Final = 1000
+MAX_SILENCE: Final = timedelta(days=365)
+"""How far ahead a maintenance window may begin, and how long it may last."""
 KEEP_RESOLVED: Final = timedelta(days=30)
 
 
@@ -31,6 +34,10 @@ class Rule(enum.StrEnum):
     FAILURE_RATE = "kind.failure_rate"
     DEAD_LETTERS = "kind.dead_letters"
     HELD_SNAPSHOT = "database.held_snapshot"
+    BLOAT = "database.bloat"
+    REPLICA_LAG = "database.replica_lag"
+    DISK_SPACE = "database.disk_space"
+    CLOCK = "worker.clock"
 
 
 MEANINGS: Final[Mapping[Rule, str]] = {
@@ -41,22 +48,11 @@ MEANINGS: Final[Mapping[Rule, str]] = {
     Rule.FAILURE_RATE: "of at least 20 jobs of a kind that ended in 10 minutes, half or more are dead",
     Rule.DEAD_LETTERS: "at least 100 jobs of a kind died in 10 minutes",
     Rule.HELD_SNAPSHOT: "a connection to PostgreSQL holds a snapshot longer than 30 minutes: nothing is vacuumed",
+    Rule.BLOAT: "a table in PostgreSQL has a million dead rows, and more of them than live ones: vacuum cannot keep up",
+    Rule.REPLICA_LAG: "a replica of PostgreSQL is 5 minutes or 256 MiB behind",
+    Rule.DISK_SPACE: "less than 512 MiB are free where the SQLite file is",
+    Rule.CLOCK: "the clock of a live worker is off that of the database by 5 seconds or more",
 }
-
-
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """From when on a rule finds something."""
-
-    schedule_late: timedelta = timedelta(minutes=5)
-    queue_age: timedelta = timedelta(minutes=10)
-    no_worker: timedelta = timedelta(minutes=1)
-    failure_rate: float = 0.5
-    failures_of: int = 20
-    dead_letters: int = 100
-    held_snapshot: timedelta = timedelta(minutes=30)
-
-
-USUAL: Final = Bounds()
 
 
 class QueueFact(NamedTuple):
@@ -92,6 +88,36 @@ class SnapshotFact(NamedTuple):
     held: timedelta
 
 
+class TableFact(NamedTuple):
+    """How many rows of a table live, and how many are dead and not removed yet."""
+
+    table: str
+    live: int
+    dead: int
+
+
+class ReplicaFact(NamedTuple):
+    """How far a replica is behind: in bytes, and in time where that is known."""
+
+    name: str
+    behind: int
+    lag: timedelta | None
+
+
+class DiskFact(NamedTuple):
+    """How many bytes are free where the database is."""
+
+    place: str
+    free: int
+
+
+class ClockFact(NamedTuple):
+    """By how much the clock of a live worker was ahead of the database's when it last beat."""
+
+    worker: str
+    ahead: timedelta
+
+
 class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What there is to judge, as of one moment."""
 
@@ -99,6 +125,10 @@ class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     kinds: list[KindFact] = []
     schedules: list[ScheduleFact] = []
     snapshots: list[SnapshotFact] = []
+    tables: list[TableFact] = []
+    replicas: list[ReplicaFact] = []
+    disks: list[DiskFact] = []
+    clocks: list[ClockFact] = []
 
 
 class Finding(NamedTuple):
@@ -167,7 +197,14 @@ class Turns(NamedTuple):
 
 def find(facts: AlertFacts, bounds: Bounds = USUAL) -> list[Finding]:
     """Return all that is wrong."""
-    return [*_in_queues(facts.queues, bounds), *_in_kinds(facts.kinds, bounds), *_elsewhere(facts, bounds)]
+    return [
+        *_in_queues(facts.queues, bounds),
+        *_in_kinds(facts.kinds, bounds),
+        *_in_schedules(facts.schedules, bounds),
+        *_in_tables(facts, bounds),
+        *_in_storage(facts, bounds),
+        *_in_clocks(facts.clocks, bounds),
+    ]
 
 
 def turn(standing: Collection[str], findings: Iterable[Finding], muted: Collection[Rule]) -> Turns:
@@ -183,6 +220,12 @@ def muted_by(windows: Iterable[WindowSpec], now: datetime) -> frozenset[Rule]:
     """Return the rules that are silent now."""
     open_now = [window for window in windows if window.start <= now < window.end]
     return frozenset(rule for window in open_now for rule in (window.rules or Rule))
+
+
+def window_times(now: datetime, begins: timedelta, lasts: timedelta) -> tuple[datetime, datetime]:
+    """Return start and end of a window that begins in so long a time. Raises Invalid."""
+    start = now + check_duration("begins", begins, timedelta(0), MAX_SILENCE)
+    return start, start + check_duration("lasts", lasts, timedelta(seconds=1), MAX_SILENCE)
 
 
 def check_window_spec(spec: WindowSpec) -> None:
@@ -220,18 +263,49 @@ def _in_kinds(kinds: Iterable[KindFact], bounds: Bounds) -> Iterator[Finding]:
             yield Finding(Rule.DEAD_LETTERS, kind, told, tenant)
 
 
-def _elsewhere(facts: AlertFacts, bounds: Bounds) -> Iterator[Finding]:
-    for tenant, schedule, waits, missed in facts.schedules:
+def _in_schedules(schedules: Iterable[ScheduleFact], bounds: Bounds) -> Iterator[Finding]:
+    for tenant, schedule, waits, missed in schedules:
         if waits is not None and waits >= bounds.schedule_late:
             told = f"a job of schedule {schedule} waits for {_about(waits)} beyond its time"
             yield Finding(Rule.SCHEDULE_LATE, schedule, told, tenant)
         if missed is not None:
             told = f"schedule {schedule} missed its time at {missed.isoformat(timespec='seconds')}"
             yield Finding(Rule.SCHEDULE_MISSED, schedule, told, tenant)
+
+
+def _in_tables(facts: AlertFacts, bounds: Bounds) -> Iterator[Finding]:
     for pid, held in facts.snapshots:
         if held >= bounds.held_snapshot:
             told = f"the connection of process {pid} has held a snapshot for {_about(held)}: nothing is vacuumed"
             yield Finding(Rule.HELD_SNAPSHOT, f"pid {pid}", told)
+    for table, live, dead in facts.tables:
+        if dead >= bounds.dead_rows and dead > live:
+            told = f"table {table} has {dead} dead rows beside {live} that live: vacuum cannot keep up"
+            yield Finding(Rule.BLOAT, table, told)
+
+
+def _in_storage(facts: AlertFacts, bounds: Bounds) -> Iterator[Finding]:
+    for name, behind, lag in facts.replicas:
+        if behind >= bounds.replica_behind or (lag is not None and lag >= bounds.replica_lag):
+            late = "" if lag is None else f", by {_about(lag)}"
+            yield Finding(Rule.REPLICA_LAG, name, f"replica {name} is {_mebibytes(behind)} behind{late}")
+    for place, free in facts.disks:
+        if free < bounds.free_disk:
+            yield Finding(Rule.DISK_SPACE, place, f"only {_mebibytes(free)} are free where {place} is")
+
+
+def _in_clocks(clocks: Iterable[ClockFact], bounds: Bounds) -> Iterator[Finding]:
+    """Find clocks that are off, once for each name."""
+    for worker, ahead in dict(clocks).items():
+        if abs(ahead) >= bounds.clock_offset:
+            way = "ahead of" if ahead > timedelta(0) else "behind"
+            yield Finding(
+                Rule.CLOCK, worker, f"the clock of worker {worker} is {_about(abs(ahead))} {way} the database's"
+            )
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):.0f} MiB"
 
 
 def _about(duration: timedelta) -> str:

@@ -75,7 +75,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
 
     delivery_id: UUID
     tries: int
-    """With this one; what the sender says of it counts only while nobody has tried since."""
+    """With this one; what the sender says of it counts only while nobody has tried since, or wants it sent again."""
     begun_at: datetime
     """Since when it is tried."""
     key: str

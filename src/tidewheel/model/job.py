@@ -32,6 +32,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     timeout: timedelta = DEFAULT_TIMEOUT
     recurrence: str | None = None
     """How the schedule that made this job describes itself, such as `every 5m`."""
+    traceparent: str | None = None
+    """The span that submitted it, as W3C Trace Context writes it."""
+    tracestate: str | None = None
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,6 +138,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     idempotency_key: str | None = None
     schedule_id: UUID | None = None
     recurrence: str | None = None
+    traceparent: str | None = None
+    """The span that submitted it."""
     after: tuple[UUID, ...] = ()
     """Its parents by their ids, the first thousand of them."""
     on_parent_failure: OnParentFailure | None = None

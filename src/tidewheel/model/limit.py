@@ -6,9 +6,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.bucket import Level
 from tidewheel.model.cap import CAP_MARK, KeyCap, Overflow, check_waiting, is_cap_key
 from tidewheel.model.checks import check_key, check_name
-from tidewheel.model.rate import Level, Pace, check_pace, next_token, refill
+from tidewheel.model.rate import Pace, check_pace, next_token
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -121,18 +122,18 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
             return None
         return Pace(self.starts, self.seconds, self.burst)
 
-    def level(self, pace: Pace, now: int) -> Level:
+    def level(self, pace: Pace, now: int) -> Level[int]:
         """Return how full its bucket is now; a new one is full."""
         if self.tokens is None or self.filled_at is None:
-            return Level(float(pace.burst), now)
-        return refill(Level(self.tokens, self.filled_at), pace, now)
+            return pace.bucket.full(now)
+        return pace.bucket.filled(Level(self.tokens, self.filled_at), now)
 
     def room(self, now: int) -> int:
         """Return how many more may start now."""
         slots = None if self.most is None else self.most - self.running
         if self.starts is None or (pace := self.pace) is None:
             return slots or 0
-        tokens = self.level(pace, now).whole
+        tokens = self.level(pace, now).whole()
         return tokens if slots is None else min(slots, tokens)
 
     def gained(self, now: int) -> int:
@@ -140,16 +141,15 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
         pace = self.pace
         if pace is None or self.look_at is None or now < self.look_at:
             return 0
-        return 1 + int((now - self.look_at) / pace.micros)
+        return 1 + int((now - self.look_at) / pace.bucket.interval)
 
     def started(self, number: int, now: int) -> "Standing":
         """Return it after some more have started."""
         running = self.running + number
         if (pace := self.pace) is None:
             return msgspec.structs.replace(self, running=running)
-        level = self.level(pace, now)
-        tokens = max(0.0, level.tokens - number)
-        return msgspec.structs.replace(self, running=running, tokens=tokens, filled_at=level.at)
+        left = self.level(pace, now).after(number)
+        return msgspec.structs.replace(self, running=running, tokens=max(0.0, left.tokens), filled_at=left.at)
 
     def awaited(self, now: int) -> "Standing":
         """Return it with the time of the next look, for someone waits who may go when a token comes."""
@@ -168,7 +168,7 @@ def limit_of(row: Sequence[Any], now: int) -> Limit:
     tenant, key, rule, *rest = row
     standing = Standing(*rest)
     pace = standing.pace
-    tokens = None if pace is None else standing.level(pace, now).whole
+    tokens = None if pace is None else standing.level(pace, now).whole()
     return Limit(tenant, key, standing.most, standing.running, pace, tokens, rule)
 
 

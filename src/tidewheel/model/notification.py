@@ -138,6 +138,14 @@ class DeliveryState(enum.StrEnum):
     FAILED = "failed"
 
 
+class DeliveryAttempt(msgspec.Struct, frozen=True):
+    """One try to deliver a message, and what came of it."""
+
+    at: datetime
+    accepted: bool
+    answer: str
+
+
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of the delivery log."""
 
@@ -149,12 +157,16 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None
     state: DeliveryState
     tries: int
+    """Since it was first to be sent, or was last to be sent again."""
     answer: str
     """What the last try came to."""
     created_at: datetime
-    next_at: datetime
+    next_at: datetime | None
+    """When it is tried next; None once it has come to an end."""
     ended_at: datetime | None
     body: str
+    attempts: tuple[DeliveryAttempt, ...] = ()
+    """The tries that came to an end, first to last."""
 
 
 class Answer(NamedTuple):

@@ -1,7 +1,7 @@
 """Pace: letting jobs through one after the other, no faster than a rate.
 
-A pace is remembered as one instant, `ready`: from then on the next one may pass. Whoever passes moves it on by one
-interval. Time in which nobody came is saved up, but only a little of it, so that a pause is not followed by a flood.
+A pace is remembered as one instant, `ready`: then its bucket holds one token, and the next one may pass. Whoever passes
+moves it on by one interval. The bucket is small, so that a pause is not followed by a flood.
 """
 
 from collections.abc import Hashable, Mapping
@@ -9,6 +9,7 @@ from math import floor, isfinite
 from typing import Final, NamedTuple, TypeVar
 
 from tidewheel.errors import Invalid
+from tidewheel.model.bucket import Bucket, Level
 
 LEAST_RATE: Final = 1 / 86_400
 MOST_RATE: Final = 100_000.0
@@ -31,6 +32,18 @@ class GatePace(NamedTuple):
     rate: float
     ready: float
 
+    @property
+    def bucket(self) -> Bucket:
+        """What it lets pass."""
+        return Bucket(1 / self.rate, max(1.0, floor(self.rate * SAVED)))
+
+    def level(self, now: float) -> Level[float]:
+        """Return how many may pass now; it owes some if the next one may pass later only."""
+        bucket, ahead = self.bucket, self.ready - now
+        if ahead > bucket.interval + STEP:
+            return Level(1.0, now)
+        return Level(1.0 - ahead / bucket.interval, now) if ahead > 0 else bucket.filled(Level(1.0, self.ready), now)
+
 
 def check_rate(field: str, rate: object) -> None:
     """Refuse rates at which nothing would pass, or everything."""
@@ -44,20 +57,20 @@ def check_rate(field: str, rate: object) -> None:
 
 def room(pace: GatePace, now: float) -> int:
     """Return how many may pass now."""
-    ready = _ready(pace, now)
-    late = now - ready + _ALMOST
-    return 0 if late < 0 else 1 + floor(late * pace.rate)
+    return pace.level(now).whole(_ALMOST * pace.rate)
 
 
 def passed(pace: GatePace, count: int, now: float) -> GatePace:
     """Return the pace after so many have passed now."""
-    return GatePace(pace.rate, _ready(pace, now) + count / pace.rate)
+    left = pace.level(now).after(count)
+    return GatePace(pace.rate, now + pace.bucket.wait(left, 1))
 
 
 def look_at(pace: GatePace, now: float) -> float:
     """Return when it is worth looking again for those who did not pass."""
-    worth = max(1.0, min(_most(pace.rate), pace.rate * LOOK_AGAIN))
-    return _ready(pace, now) + (worth - 1) / pace.rate
+    bucket = pace.bucket
+    worth = max(1.0, min(bucket.burst, pace.rate * LOOK_AGAIN))
+    return now + bucket.wait(pace.level(now), worth)
 
 
 def fit(
@@ -74,13 +87,3 @@ def fit(
             for name in own:
                 left[name] -= count
     return fitting
-
-
-def _ready(pace: GatePace, now: float) -> float:
-    if pace.ready > now + 1 / pace.rate + STEP:
-        return now
-    return max(pace.ready, now - (_most(pace.rate) - 1) / pace.rate)
-
-
-def _most(rate: float) -> float:
-    return max(1.0, floor(rate * SAVED))

@@ -1,16 +1,13 @@
-"""Rates: a bucket that fills with tokens as time goes by, and from which every start takes one; pure.
-
-A bucket holds at most `burst` tokens, so in any stretch of time there are at most `burst` starts more than the pace
-allows for it. Instants are microseconds. A clock that stands still or steps back adds nothing.
-"""
+"""Rates: a bucket of tokens for each key, from which every start takes one; pure. Instants are microseconds."""
 
 import re
-from math import ceil, floor
-from typing import Final, NamedTuple
+from math import ceil
+from typing import Final
 
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.bucket import Bucket, Level
 
 PERIODS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MOST_PER_SECOND: Final = 1_000_000
@@ -18,8 +15,6 @@ MOST_BURST: Final = 1_000_000
 SLACK: Final = 5_000_000
 """A bucket may have been filled this much later than now: whoever waited for its lock learned the time before that. If
 it was filled later still, the clock was set back, and filling begins anew from now."""
-_WHOLE: Final = 1e-6
-"""What adding up fractions may lose of a token."""
 
 _pace = re.compile(r"\s*(\d{1,9})\s*/\s*([a-z]+)\s*").fullmatch
 
@@ -36,21 +31,9 @@ class Pace(msgspec.Struct, frozen=True):
         return f"{self.starts}/{unit}"
 
     @property
-    def micros(self) -> float:
-        """The time in which one token comes."""
-        return self.seconds * 1e6 / self.starts
-
-
-class Level(NamedTuple):
-    """How many tokens a bucket held at an instant."""
-
-    tokens: float
-    at: int
-
-    @property
-    def whole(self) -> int:
-        """How many starts it is good for."""
-        return floor(self.tokens + _WHOLE)
+    def bucket(self) -> Bucket:
+        """What it lets start."""
+        return Bucket(self.seconds * 1e6 / self.starts, self.burst, SLACK)
 
 
 def parse_pace(text: object, burst: object = None, field: str = "rate") -> Pace:
@@ -63,6 +46,15 @@ def parse_pace(text: object, burst: object = None, field: str = "rate") -> Pace:
     if type(given) is not int:
         raise Invalid("burst", f"must be a whole number, not {given!r}")
     return check_pace(Pace(starts, seconds, given), field)
+
+
+def pace_of(text: object, burst: object = None) -> Pace | None:
+    """Read a pace where there may be none; a burst alone means nothing."""
+    if text is not None:
+        return parse_pace(text, burst)
+    if burst is not None:
+        raise Invalid("burst", "belongs to a rate")
+    return None
 
 
 def check_pace(pace: Pace, field: str = "rate") -> Pace:
@@ -78,16 +70,9 @@ def check_pace(pace: Pace, field: str = "rate") -> Pace:
     return pace
 
 
-def refill(level: Level, pace: Pace, now: int) -> Level:
-    """Return the level of a bucket now."""
-    if now >= level.at:
-        return Level(min(float(pace.burst), level.tokens + (now - level.at) / pace.micros), now)
-    at = now if now < level.at - SLACK else level.at
-    return Level(min(float(pace.burst), level.tokens), at)
-
-
-def next_token(level: Level, pace: Pace) -> int:
+def next_token(level: Level[int], pace: Pace) -> int:
     """Return when there will be one more whole token, or would be, if the bucket is full."""
-    missing = min(1.0, level.whole + 1 - level.tokens)
+    bucket = pace.bucket
+    wait = min(bucket.interval, bucket.wait(level, level.whole() + 1))
     # Not a moment too early: whoever looks then must find it.
-    return level.at + max(1, ceil(missing * pace.micros))
+    return level.at + max(1, ceil(wait))

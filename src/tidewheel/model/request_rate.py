@@ -1,4 +1,4 @@
-"""How many requests a key may make: a bucket of tokens that fills at a steady rate, as a function of its last state."""
+"""How many requests a key may make: a bucket of tokens, in seconds of a clock that never steps."""
 
 import math
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.bucket import Bucket, Level
 
 MOST_RATE: Final = 1_000_000.0
 MOST_BURST: Final = 1_000_000
@@ -17,19 +18,17 @@ class Rate(msgspec.Struct, frozen=True):
     per_second: float
     burst: int
 
-
-class Bucket(msgspec.Struct, frozen=True):
-    """What was left at an instant, in seconds of a clock that never steps."""
-
-    tokens: float
-    at: float
+    @property
+    def bucket(self) -> Bucket:
+        """What it allows."""
+        return Bucket(1 / self.per_second, self.burst)
 
 
 class Allowance(msgspec.Struct, frozen=True):
     """The answer to one request, with what the fields `RateLimit` and `Retry-After` of HTTP say."""
 
     allowed: bool
-    bucket: Bucket
+    left: Level[float]
     limit: int
     """Requests at once, at most."""
     remaining: int
@@ -40,31 +39,25 @@ class Allowance(msgspec.Struct, frozen=True):
     """Whole seconds until one more is allowed; 0 if this one was."""
 
 
-def take(bucket: Bucket | None, rate: Rate, now: float, cost: int = 1) -> Allowance:
-    """Decide on a request that counts as `cost`; None is a bucket that nobody has taken from.
+def take(level: Level[float] | None, rate: Rate, now: float, cost: int = 1) -> Allowance:
+    """Decide on a request that counts as `cost`; None is the level of a bucket that nobody has taken from.
 
     A cost above the burst is allowed when the bucket is full, and then owed: nothing is impossible, it only takes its
     time. What is refused takes nothing.
     """
-    left = float(rate.burst)
-    if bucket is not None:
-        left = min(left, bucket.tokens + max(0.0, now - bucket.at) * rate.per_second)
-    needed = float(min(cost, rate.burst))
-    allowed = left >= needed
-    after = left - cost if allowed else left
+    bucket = rate.bucket
+    before = bucket.full(now) if level is None else bucket.filled(level, now)
+    needed = min(cost, rate.burst)
+    allowed = before.whole() >= needed
+    left = before.after(cost) if allowed else before
     return Allowance(
         allowed=allowed,
-        bucket=Bucket(after, now),
+        left=left,
         limit=rate.burst,
-        remaining=max(0, math.floor(after)),
-        reset=math.ceil((rate.burst - after) / rate.per_second),
-        retry_after=0 if allowed else max(1, math.ceil((needed - left) / rate.per_second)),
+        remaining=left.whole(),
+        reset=math.ceil(bucket.wait(left, rate.burst)),
+        retry_after=0 if allowed else max(1, math.ceil(bucket.wait(before, needed))),
     )
-
-
-def full_at(bucket: Bucket, rate: Rate) -> float:
-    """Return when a bucket is full again, and so need not be remembered."""
-    return bucket.at + (rate.burst - bucket.tokens) / rate.per_second
 
 
 def check_rate(per_second: float | None, burst: int | None) -> None:

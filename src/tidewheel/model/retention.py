@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.alert_bounds import USUAL, Bounds, parse_bounds
 from tidewheel.model.checks import check_name, duration_text, parse_duration
 from tidewheel.model.states import FINAL, State
 
@@ -36,6 +37,8 @@ class Upkeep(msgspec.Struct, frozen=True, kw_only=True):
     """None lets jobs wait for ever."""
     notify_private: tuple[str, ...] = ()
     """Private networks that messages may be sent to."""
+    bounds: Bounds = USUAL
+    """From when on alerts fire."""
 
 
 class Rule(NamedTuple):
@@ -63,6 +66,21 @@ def rules_of(keep: Keep, kinds: KindKeep) -> list[Rule]:
     return general + special
 
 
+class LogAges(NamedTuple):
+    """How long lines are kept: none longer than `longest`, and those of some tenants shorter."""
+
+    longest: timedelta
+    shorter: dict[int | None, timedelta]
+    """By the numbers of tenants; None stands for those without an age of their own."""
+
+
+def log_ages(general: timedelta, own: Mapping[int, timedelta]) -> LogAges:
+    """Return how long lines are kept if some tenants have an age of their own."""
+    ages: dict[int | None, timedelta] = {None: general} | dict(own)
+    longest = max(ages.values())
+    return LogAges(longest, {tenant: age for tenant, age in ages.items() if age < longest})
+
+
 def longest(rules: Iterable[Rule], states: Iterable[State]) -> timedelta | None:
     """Return after how long nothing of these states is kept any more; None if some is for ever."""
     rules = list(rules)
@@ -72,7 +90,9 @@ def longest(rules: Iterable[Rule], states: Iterable[State]) -> timedelta | None:
     return max((rule.age for rule in rules if rule.state in states), default=timedelta(0))
 
 
-def parse_upkeep(keep: Iterable[str], max_age: str, notify_private: Iterable[str] = ()) -> Upkeep:
+def parse_upkeep(
+    keep: Iterable[str], max_age: str, notify_private: Iterable[str] = (), alert: Iterable[str] = ()
+) -> Upkeep:
     """Return what texts such as `dead=90d`, `emails:succeeded=1d` and `14d` or `off` stand for."""
     general, kinds = dict(KEEP), dict[str, dict[State, timedelta]]()
     for text in keep:
@@ -84,7 +104,13 @@ def parse_upkeep(keep: Iterable[str], max_age: str, notify_private: Iterable[str
         ages = kinds.setdefault(check_name("keep", kind), {}) if colon else general
         ages[State(state)] = _age("keep", age)
     oldest = None if max_age == "off" else _age("max_age", max_age)
-    return Upkeep(keep=general, kinds=kinds, max_age=oldest, notify_private=_networks(notify_private))
+    return Upkeep(
+        keep=general,
+        kinds=kinds,
+        max_age=oldest,
+        notify_private=_networks(notify_private),
+        bounds=parse_bounds(alert),
+    )
 
 
 def _networks(texts: Iterable[str]) -> tuple[str, ...]:

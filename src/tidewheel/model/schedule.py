@@ -1,9 +1,10 @@
 """The schedule: a recurring definition that makes jobs, and the record of each of its occurrences."""
 
 import enum
+import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -117,6 +118,14 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     source: Source = "planned"
 
 
+class Triggered(NamedTuple):
+    """The answer to a trigger."""
+
+    occurrence: Occurrence
+    created: bool
+    """Whether this very call made it; False if a key stood for an earlier one."""
+
+
 class Declared(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the schedules that the code of an app declares, by their names."""
 
@@ -147,6 +156,11 @@ def job_of(schedule: Schedule, job_id: UUID, run_at: datetime, recurrence: str) 
         run_at=run_at,
         limit_keys=(*schedule.limit_keys, *own),
     )
+
+
+def trigger_fingerprint(schedule_id: UUID) -> bytes:
+    """Return a digest of the wish to trigger a schedule, so that a key that comes back with another is noticed."""
+    return hashlib.sha256(b"trigger " + schedule_id.bytes).digest()
 
 
 def check_schedule(schedule: Definition) -> Definition:

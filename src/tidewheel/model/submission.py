@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from tidewheel.errors import Invalid
 from tidewheel.model import secret
@@ -27,6 +28,7 @@ from tidewheel.model.job import JobSpec, Options
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import check_needs, needs_text
 from tidewheel.model.retry import check_retry
+from tidewheel.model.trace import trace_of
 
 MAX_ARGS_BYTES = 256 * 1024
 MAX_LIMIT_KEYS = 8
@@ -144,7 +146,12 @@ def field_of(field: str, position: int, count: int) -> str:
 
 
 def fingerprint(spec: JobSpec) -> bytes:
-    """Return a digest of all that was asked for, so that a key that comes back with another request is noticed."""
+    """Return a digest of all that was asked for, so that a key that comes back with another request is noticed.
+
+    Where it was asked from does not count: who tries again does so in another span.
+    """
+    if spec.options.traceparent is not None:
+        spec = replace(spec, options=replace(spec.options, traceparent=None, tracestate=None))
     return hashlib.sha256(_encode(msgspec.to_builtins(spec))).digest()
 
 
@@ -195,6 +202,9 @@ def _object(args: Any) -> Any:
 
 
 def _options(options: Options) -> str | None:
+    if options.traceparent is not None or options.tracestate is not None:
+        traceparent, tracestate = trace_of(options.traceparent, options.tracestate) or (None, None)
+        options = replace(options, traceparent=traceparent, tracestate=tracestate)
     if options == _DEFAULTS:
         return None
     if options.name is not None:

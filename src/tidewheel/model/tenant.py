@@ -1,12 +1,13 @@
 """Tenants: who shares the workers, by which weights, and how much of the store each may use."""
 
+from datetime import timedelta
 from math import isfinite
 from typing import Final
 
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_name
+from tidewheel.model.checks import check_duration, check_name
 
 LEAST_WEIGHT: Final = 0.01
 MOST_WEIGHT: Final = 100.0
@@ -14,6 +15,8 @@ MOST_QUEUED: Final = 1_000_000_000
 LEAST_PAYLOAD: Final = 2
 """For no arguments at all: `{}`."""
 MOST_PAYLOAD: Final = 256 * 1024
+LEAST_KEEP: Final = timedelta(hours=1)
+MOST_KEEP: Final = timedelta(days=36_500)
 
 
 class Tenant(msgspec.Struct, frozen=True):
@@ -26,6 +29,8 @@ class Tenant(msgspec.Struct, frozen=True):
     """How many jobs it may have that have not ended; None for any number."""
     max_payload: int | None = None
     """How many bytes of arguments, as JSON, each of its jobs may have; None for what the store allows."""
+    keep_logs: timedelta | None = None
+    """How long the lines of its runs are kept; None for as long as everyone's."""
 
 
 def check_tenant(tenant: Tenant) -> None:
@@ -36,6 +41,8 @@ def check_tenant(tenant: Tenant) -> None:
         raise Invalid("max_queued", f"must be between 0 and {MOST_QUEUED}, not {tenant.max_queued!r}")
     if tenant.max_payload is not None and not LEAST_PAYLOAD <= tenant.max_payload <= MOST_PAYLOAD:
         raise Invalid("max_payload", f"must be between {LEAST_PAYLOAD} and {MOST_PAYLOAD}, not {tenant.max_payload!r}")
+    if tenant.keep_logs is not None:
+        check_duration("keep_logs", tenant.keep_logs, LEAST_KEEP, MOST_KEEP)
 
 
 def check_weight(weight: object) -> float:

@@ -43,6 +43,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     beat_at: datetime
     lease_until: datetime
     ended_at: datetime | None = None
+    clock_ahead: timedelta | None = None
+    """By how much its clock was ahead of the store's when it last said so."""
 
 
 class Beat(msgspec.Struct, frozen=True):

@@ -232,6 +232,13 @@ class RunKey(msgspec.Struct, frozen=True, kw_only=True):
     token: int
 
 
+class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a worker may say with its heartbeat."""
+
+    clock: Instant | None = None
+    """What its clock says; an alert fires if that is far off the database's."""
+
+
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True):
     """A lease that was renewed."""
 

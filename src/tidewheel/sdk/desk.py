@@ -11,6 +11,7 @@ from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
 from tidewheel.model.ids import EPOCH, MILLISECOND, IdMaker
 from tidewheel.model.job import DEFAULT_TENANT, JobSpec, Submitted
+from tidewheel.observe.tracing import sending
 from tidewheel.sdk.portal import portal
 from tidewheel.sdk.stores import Place, Stores, Work
 from tidewheel.store.base import Store
@@ -59,7 +60,10 @@ class Desk:
 
     async def asubmit(self, specs: Sequence[JobSpec], connection: Any = None) -> list[Submitted]:
         """Store jobs, all or none; with a connection, inside its transaction and in the caller's thread alone."""
+        with sending(specs) as traced:
+            return await self._store(traced, connection)
 
+    async def _store(self, specs: Sequence[JobSpec], connection: Any = None) -> list[Submitted]:
         async def submit(store: Store) -> list[Submitted]:
             await self.declare_limits(store, [spec.kind for spec in specs if spec.limit_keys])
             return await store.submit(specs)
@@ -73,12 +77,13 @@ class Desk:
 
     def submit(self, specs: Sequence[JobSpec], connection: Any = None) -> list[Submitted]:
         """Store jobs, all or none; with a connection, inside its transaction and in the caller's thread alone."""
-        if connection is None:
-            return self.run(self.asubmit(specs))
-        store = self.run(self._prepared(specs))
-        submitted = _at_once(store.submit_within(connection, specs, waits=False))
-        self.run(store.expect_commit())
-        return submitted
+        with sending(specs) as traced:  # here, for the portal's thread knows nothing of the caller's spans
+            if connection is None:
+                return self.run(self._store(traced))
+            store = self.run(self._prepared(traced))
+            submitted = _at_once(store.submit_within(connection, traced, waits=False))
+            self.run(store.expect_commit())
+            return submitted
 
     async def _prepared(self, specs: Sequence[JobSpec]) -> Store:
         """Make ready, in the background, what the caller's transaction shall find."""

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tidewheel.errors import Invalid
 from tidewheel.model.cap import Overflow, QueueCap
 from tidewheel.model.job import JobSpec
 from tidewheel.model.limit import Limit, LimitRule
-from tidewheel.model.rate import Pace, parse_pace
+from tidewheel.model.rate import pace_of
 from tidewheel.sdk.desk import Desk
 from tidewheel.tasks.limiting import TaskLimit
 
@@ -60,7 +59,7 @@ class Limits:
         tenant: str | None = None,
     ) -> Limit:
         """Set how many jobs of one key run at once, start in a time, or both; it counts for more than a rule."""
-        pace, owner = _pace(rate, burst), tenant or self._desk.tenant
+        pace, owner = pace_of(rate, burst), tenant or self._desk.tenant
         return await self._desk.use(lambda store: store.set_limit(key, most, rate=pace, tenant=owner))
 
     def remove(self, key: str, *, tenant: str | None = None) -> None:
@@ -91,7 +90,7 @@ class Limits:
         self, name: str, most: int | None = None, *, rate: str | None = None, burst: int | None = None
     ) -> None:
         """Set what holds for the key `name` and for every `name=value`, whatever tasks declare."""
-        rule = LimitRule(name, most, _pace(rate, burst))
+        rule = LimitRule(name, most, pace_of(rate, burst))
         await self._desk.use(lambda store: store.set_rule(rule))
 
     def remove_rule(self, name: str) -> None:
@@ -154,11 +153,3 @@ class Limits:
     async def acaps(self, *, tenant: str | None = None) -> Sequence[QueueCap]:
         """Return the caps of queues."""
         return await self._desk.use(lambda store: store.caps(tenant=tenant or self._desk.tenant))
-
-
-def _pace(rate: str | None, burst: int | None) -> Pace | None:
-    if rate is None:
-        if burst is not None:
-            raise Invalid("burst", "belongs to a rate")
-        return None
-    return parse_pace(rate, burst)

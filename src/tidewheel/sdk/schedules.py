@@ -83,11 +83,14 @@ class Schedules:
             lambda store: store.delete_schedule(schedule_id, version=version, tenant=self._desk.tenant)
         )
 
-    async def atrigger(self, which: Which) -> Job[Any]:
-        """Make a job of a schedule now, also if it is paused; its plan stays as it is."""
-        schedule_id = await self._id(which)
-        made = await self._desk.use(lambda store: store.trigger_schedule(schedule_id, tenant=self._desk.tenant))
-        return Job(self._desk, cast("UUID", made.job_id))
+    async def atrigger(self, which: Which, *, key: str | None = None) -> Job[Any]:
+        """Make a job of a schedule now, also if it is paused; its plan stays as it is.
+
+        The same idempotency key twice makes one job.
+        """
+        schedule_id, tenant = await self._id(which), self._desk.tenant
+        made = await self._desk.use(lambda store: store.trigger_schedule(schedule_id, key=key, tenant=tenant))
+        return Job(self._desk, cast("UUID", made.occurrence.job_id), created=made.created)
 
     # Looking at them
 
@@ -182,9 +185,12 @@ class Schedules:
         """Remove a schedule, and cancel those of its jobs that have not started."""
         self._desk.run(self.adelete(which, version=version))
 
-    def trigger(self, which: Which) -> Job[Any]:
-        """Make a job of a schedule now, also if it is paused; its plan stays as it is."""
-        return self._desk.run(self.atrigger(which))
+    def trigger(self, which: Which, *, key: str | None = None) -> Job[Any]:
+        """Make a job of a schedule now, also if it is paused; its plan stays as it is.
+
+        The same idempotency key twice makes one job.
+        """
+        return self._desk.run(self.atrigger(which, key=key))
 
     def get(self, which: Which) -> Schedule:
         """Return a schedule by its id or name, as it is now."""

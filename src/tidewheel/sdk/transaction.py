@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from tidewheel.observe.tracing import sending
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.portal import portal
@@ -28,7 +29,8 @@ class Transaction:
 
     def enqueue(self, task: Task[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Enqueue a job that is there if the transaction commits: `tx.enqueue(send, 1)`, or `send.using(…)`."""
-        [answer] = self._inside.submit([task.si(*args, **kwargs).spec()])
+        with sending([task.si(*args, **kwargs).spec()]) as specs:
+            [answer] = self._inside.submit(specs)
         return Job(self._desk, answer.job_id, created=answer.created)
 
 

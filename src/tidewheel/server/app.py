@@ -18,6 +18,8 @@ from starlette.routing import compile_path
 from starlette.types import Message, Receive, Scope, Send
 
 from tidewheel.errors import TideError
+from tidewheel.model.problem import CODES, Code
+from tidewheel.observe.own_log import note
 from tidewheel.server.access import Door, token_of
 from tidewheel.server.dashboard import Dashboard, request_of
 from tidewheel.server.docs_page import docs_of
@@ -26,7 +28,7 @@ from tidewheel.server.entrance import admit
 from tidewheel.server.guests import Guests, Ticket
 from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
-from tidewheel.server.problems import CODES, MEDIA_TYPE, RETRY_AFTER, Code, Refused, problem_of, refusal_of
+from tidewheel.server.problems import MEDIA_TYPE, RETRY_AFTER, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS
@@ -46,7 +48,10 @@ _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
 _encode = msgspec.json.Encoder().encode
 _NAME: Final = "tidewheel.endpoint"
 """Where the name of the endpoint is noted, for those who count."""
+_SHOWN: Final = "tidewheel.shown"
+"""Where the path is noted that may be written into a log, if that is not the path itself."""
 _log = logging.getLogger(__name__)
+_access = logging.getLogger("tidewheel.access")
 
 
 class Found(NamedTuple):
@@ -87,9 +92,12 @@ class App:
         service = self._service
         began = service.clock.monotonic()
         service.under_way += 1
+        note(request_id=request_id)
         try:
             answer = await self._answer(scope, receive, headers, request_id)
-            service.metrics.answered(scope.get(_NAME, "none"), answer.status, service.clock.monotonic() - began)
+            seconds = service.clock.monotonic() - began
+            service.metrics.answered(scope.get(_NAME, "none"), answer.status, seconds)
+            _log_access(scope, answer.status, seconds)
             await self._send(scope, receive, send, answer, request_id)
         except ClientGone:
             return
@@ -104,11 +112,11 @@ class App:
         except TideError as error:
             if (refused := refusal_of(error)) is not None:
                 return _refusal(refused, path, request_id, fields)
-            _log.exception("request %s: %s %s failed", request_id, scope["method"], path)
+            _log.exception("request %s: %s %s failed", request_id, scope["method"], _shown(scope))
         except ClientGone:
             raise
         except Exception:  # noqa: BLE001 - a client gets an answer, whatever happens
-            _log.exception("request %s: %s %s failed", request_id, scope["method"], path)
+            _log.exception("request %s: %s %s failed", request_id, scope["method"], _shown(scope))
         return _refusal(Refused("internal", CODES["internal"].advice), path, request_id)
 
     async def _handle(
@@ -146,8 +154,11 @@ class App:
             allowed = ", ".join(found.methods)
             raise Refused("method-not-allowed", f"there are: {allowed}", headers=[("allow", allowed)])
         scope[_NAME] = endpoint.name
+        if "{grant}" in endpoint.path:
+            scope[_SHOWN] = endpoint.path  # whoever has a grant may use it, also one who reads it in a log
         ticket = Ticket(token_of(headers.get("authorization")), (scope.get("client") or ("",))[0])
         who = await admit(self._door, headers, ticket, endpoint, fields)
+        note(tenant=who.tenant)
         recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
         answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
@@ -250,14 +261,31 @@ class App:
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
-            _log.info("request %s: the client takes nothing any more", request_id)
+            _log.info("the client takes nothing any more")
         except TideError as error:
-            _log.warning("request %s: the stream ends early: %s", request_id, error)
+            _log.warning("the stream ends early: %s", error)
             await send({"type": "http.response.body", "body": b""})
         finally:
             self._streams -= 1
             gone.cancel()
             await stream.aclose()
+
+
+def _log_access(scope: Scope, status: int, seconds: float) -> None:
+    """Write a line about a request: what went wrong here for all to see, what was refused for the curious.
+
+    The query is left out, for signed addresses have their signature there.
+    """
+    level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.WARNING  # noqa: PLR2004
+    if _access.isEnabledFor(level):
+        about = {"endpoint": scope.get(_NAME, "none"), "status": status, "seconds": round(seconds, 6)}
+        _access.log(level, "%s %s", scope["method"], _shown(scope), extra=about)
+
+
+def _shown(scope: Scope) -> str:
+    """Return the path of a request, for a log."""
+    path: str = scope.get(_SHOWN, scope["path"])
+    return path
 
 
 def build_app(service: Service, door: Door) -> App:

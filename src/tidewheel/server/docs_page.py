@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any, Final
 
-from tidewheel.server.problems import CODES
+from tidewheel.model.problem import CODES
 
 Json = Mapping[str, Any]
 _STYLE: Final = """

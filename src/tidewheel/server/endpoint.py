@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from tidewheel.model.access import Action, Actor
+from tidewheel.model.problem import Code
 from tidewheel.server.guests import NO_TICKET, Ticket
-from tidewheel.server.problems import Code
 from tidewheel.server.reading import JSON
 from tidewheel.server.service import Service
 
@@ -45,6 +45,8 @@ class RequestHeader(enum.Enum):
     PREFER = ("Prefer", "`wait=10` waits up to so many seconds for what was asked for, 60 at most.")
     IF_MATCH = ("If-Match", "The `ETag` of what was seen last, or `*`: it is only done if that is still so.")
     LAST_EVENT_ID = ("Last-Event-ID", "The id of the last event that was received; the stream goes on after it.")
+    TRACEPARENT = ("traceparent", "The span that submits, as W3C Trace Context writes it; its runs are below it.")
+    TRACESTATE = ("tracestate", "What belongs to it.")
     TENANT = (
         "Tide-Tenant",
         "The tenant to work in, for keys of all tenants; without it that is `default`. `*` looks at the jobs of all.",

@@ -54,6 +54,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a schedule made it."""
     recurrence: str | None
     """The interval or pattern of that schedule."""
+    traceparent: str | None
+    """The span that submitted it, as W3C Trace Context writes it."""
     after: list[UUID]
     on_parent_failure: OnParentFailure | None
 
@@ -131,6 +133,7 @@ def job_document(job: Job, now: datetime, *, full: bool = True) -> JobDocument:
         schedule_id=job.schedule_id,
         recurring=job.recurring,
         recurrence=job.recurrence,
+        traceparent=job.traceparent,
         after=list(job.after),
         on_parent_failure=job.on_parent_failure,
         **_standing(job, now),

@@ -69,6 +69,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit_keys: Annotated[list[Name], Meta(max_length=8)] = []
     idempotency_key: Name | None = None
     """As the header of that name, for jobs of a batch."""
+    traceparent: str | None = None
+    """The span that submits it, as the header of that name; one that is not written as it should be is ignored."""
+    tracestate: str | None = None
     unique_key: Name | None = None
     """At most one active job has it."""
     unique: Unique = "reject"
@@ -82,10 +85,15 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Whose job it is, for keys of all tenants that submit for several at once; else that of the request."""
 
 
+def one_key(of_header: str | None, of_body: str | None) -> str | None:
+    """Return the idempotency key of a request, which may stand in its header, in its body, or in both alike."""
+    if of_header is not None and of_body not in (None, of_header):
+        raise Invalid("idempotency_key", "differs from the Idempotency-Key of the request")
+    return of_body if of_header is None else of_header
+
+
 def spec_of(request: JobRequest, tenant: str, key: str | None) -> JobSpec:
     """Return what the store is asked for. `key` is the idempotency key of the header, if there was one."""
-    if key is not None and request.idempotency_key not in (None, key):
-        raise Invalid("idempotency_key", "differs from the Idempotency-Key of the request")
     return JobSpec(
         kind=request.kind,
         args=request.args,
@@ -99,7 +107,7 @@ def spec_of(request: JobRequest, tenant: str, key: str | None) -> JobSpec:
         delay=None if request.delay is None else duration_of(request.delay, "delay"),
         start_by=request.start_by,
         limit_keys=tuple(request.limit_keys),
-        idempotency_key=request.idempotency_key if key is None else key,
+        idempotency_key=one_key(key, request.idempotency_key),
         unique_key=request.unique_key,
         unique=request.unique,
         id=request.id,
@@ -143,17 +151,20 @@ def retry_of(request: RetryRequest) -> RetryPolicy:
 
 
 def _options(request: JobRequest) -> Options:
-    retry = request.retry
-    if retry == _DEFAULT and request.timeout == _TIMEOUT and request.name is request.description is None:
+    retry, words = request.retry, (request.name, request.description, request.traceparent)
+    if retry == _DEFAULT and request.timeout == _TIMEOUT and words == _NO_WORDS:
         return _OPTIONS
     return Options(
         name=request.name,
         description=request.description,
         retry=retry_of(retry),
         timeout=duration_of(request.timeout, "timeout"),
+        traceparent=request.traceparent,
+        tracestate=request.tracestate,
     )
 
 
 _DEFAULT = RetryRequest()
 _TIMEOUT = DEFAULT_TIMEOUT.total_seconds()
 _OPTIONS = Options()
+_NO_WORDS = (None, None, None)

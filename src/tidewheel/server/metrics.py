@@ -2,73 +2,119 @@
 
 import asyncio
 from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
-from importlib.metadata import version
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from tidewheel.clock import Clock
-from tidewheel.errors import TideError
+from tidewheel.errors import TideError, Unavailable
+from tidewheel.model.alert import AlertState, Rule
 from tidewheel.model.states import ACTIVE, State
-from tidewheel.model.worker import Worker
-from tidewheel.observe import Registry, Sample, gauge
+from tidewheel.observe import Described, Numbers, Registry, Row, page
+from tidewheel.observe.catalogue import (
+    ALERTS_FIRING,
+    CENSUS_TIME,
+    DEAD_LETTERS,
+    JOBS_KEPT,
+    QUEUE_DEPTH,
+    QUEUE_OLDEST,
+    REQUEST_SECONDS,
+    REQUESTS,
+    REQUESTS_UNDER_WAY,
+    STORE_UP,
+    SUBMITTED,
+    WORKERS_ALIVE,
+    build_info,
+)
 from tidewheel.store.base import Counts, Store
 
 FRESH: Final = 5.0
 """Seconds for which what the store said is shown again."""
 ASK_WITHIN: Final = 2.0
+GATHER_WITHIN: Final = 1.5
+"""Seconds for the processes beside this one to say what they have counted."""
 MOST_QUEUES: Final = 100
 """Queues with numbers of their own; the others are shown as one."""
+MOST_ALERTS: Final = 1000
 OTHERS: Final = "(others)"
+
+Ask = Callable[[float], Awaitable[Sequence[Numbers]]]
 
 
 class ServerMetrics:
     """What `/metrics` shows."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, under_way: Callable[[], int]) -> None:
         self._store = store
         self._clock = clock
         self._registry = Registry()
-        self._requests = self._registry.counter(
-            "tide_http_requests_total", "Requests that were answered.", "endpoint", "status"
-        )
-        self._seconds = self._registry.histogram(
-            "tide_http_request_seconds", "Time until the answer began.", "endpoint"
-        )
-        self._store_lines: Sequence[str] = ()
+        self._all: Ask | None = None
+        self._gathered: Sequence[Numbers] | None = None
+        self._requests = self._registry.counter(REQUESTS)
+        self._seconds = self._registry.histogram(REQUEST_SECONDS)
+        self._submitted = self._registry.counter(SUBMITTED)
+        self._registry.gauge(REQUESTS_UNDER_WAY, lambda: {(): under_way()})
+        self._of_store: Sequence[Numbers] = ()
         self._asked_at = float("-inf")
         self._asking = asyncio.Lock()
+
+    def join(self, registry: Registry, ask: Ask) -> None:
+        """Be one of several processes: count for `registry`, too, and show what `ask` says of all, added up."""
+        registry.include(self._registry)
+        self._all = ask
 
     def answered(self, endpoint: str, status: int, seconds: float) -> None:
         """Count a request; `endpoint` is a name of the table, for paths are endless."""
         self._requests.add(endpoint, str(status))
         self._seconds.observe(seconds, endpoint)
 
-    async def page(self, under_way: int) -> bytes:
-        """Return the page."""
-        build = gauge("tide_build_info", "Which program this is.", [Sample({"version": version("tidewheel")}, 1)])
-        busy = gauge("tide_http_requests_under_way", "Requests that are being answered.", [Sample({}, under_way)])
-        return self._registry.page(build, busy, await self._ask())
+    def submitted(self, queue: str, jobs: int = 1) -> None:
+        """Count jobs that were stored."""
+        self._submitted.add(queue, value=jobs)
 
-    async def _ask(self) -> Sequence[str]:
+    async def page(self) -> bytes:
+        """Return the page."""
+        numbers, of_store = await asyncio.gather(self._gather(), self._ask())
+        return page([build_info(), *numbers, *of_store])
+
+    async def _gather(self) -> Sequence[Numbers]:
+        """Ask for the numbers of all processes. Those of this one alone would look as if counters had fallen."""
+        if self._all is None:
+            return self._registry.numbers()
+        try:
+            self._gathered = await self._all(GATHER_WITHIN)
+        except TimeoutError:
+            if self._gathered is None:
+                raise Unavailable("the processes beside this one do not answer") from None
+        return self._gathered
+
+    async def _ask(self) -> Sequence[Numbers]:
         """Ask the store, unless it was asked a moment ago; many who look at once make one question."""
         async with self._asking:
             if self._clock.monotonic() - self._asked_at >= FRESH:
                 try:
                     async with asyncio.timeout(ASK_WITHIN):
-                        counts, workers = await self._store.counts(), await self._store.workers(alive=True)
-                    self._store_lines = [*_up(1), *_of_jobs(counts), *_of_workers(workers)]
+                        self._of_store = [_one(STORE_UP, 1), *await self._from_store()]
                 except (TimeoutError, TideError):
-                    self._store_lines = _up(0)
+                    self._of_store = [_one(STORE_UP, 0)]
                 self._asked_at = self._clock.monotonic()
-            return self._store_lines
+            return self._of_store
+
+    async def _from_store(self) -> list[Numbers]:
+        counts, workers = await self._store.counts(), await self._store.workers(alive=True)
+        firing = Tally(alert.rule for alert in await self._store.alerts(state=AlertState.FIRING, limit=MOST_ALERTS))
+        alerts: dict[tuple[str, ...], float] = {(rule.value,): firing[rule] for rule in Rule}
+        waits = sorted(await self._store.queue_waits(), key=lambda fact: fact.waits, reverse=True)[:MOST_QUEUES]
+        oldest: dict[tuple[str, ...], float] = {(fact.queue,): fact.waits.total_seconds() for fact in waits}
+        return [
+            *_of_jobs(counts),
+            _many(QUEUE_OLDEST, oldest),
+            _many(ALERTS_FIRING, alerts),
+            _one(WORKERS_ALIVE, len(workers)),
+        ]
 
 
-def _up(value: int) -> list[str]:
-    return gauge("tide_store_up", "Whether the store answers.", [Sample({}, value)])
-
-
-def _of_jobs(counts: Counts) -> Iterable[str]:
-    depth, ended = Tally[tuple[str, str]](), Tally[tuple[str, str]]()
+def _of_jobs(counts: Counts) -> list[Numbers]:
+    depth, ended, dead = Tally[tuple[str, ...]](), Tally[tuple[str, ...]](), Tally[tuple[str, ...]]()
     totals = Tally[str]()
     for row in counts.rows:
         totals[row.queue] += row.jobs
@@ -76,18 +122,19 @@ def _of_jobs(counts: Counts) -> Iterable[str]:
     for row in counts.rows:
         queue = row.queue if row.queue in shown else OTHERS
         (depth if row.state in ACTIVE else ended)[queue, row.state.value] += row.jobs
-    dead = [Sample({"queue": queue}, jobs) for (queue, state), jobs in sorted(ended.items()) if state == State.DEAD]
+        if row.state is State.DEAD:
+            dead[queue,] += row.jobs
     return [
-        *gauge("tide_queue_depth", "Active jobs, as of the last census.", _samples(depth)),
-        *gauge("tide_jobs_kept", "Finished jobs that are still kept.", _samples(ended)),
-        *gauge("tide_dead_letters", "Jobs that ended without success and wait for someone.", dead),
-        *gauge("tide_census_timestamp_seconds", "When jobs were last counted.", [Sample({}, counts.as_of.timestamp())]),
+        _many(QUEUE_DEPTH, depth),
+        _many(JOBS_KEPT, ended),
+        _many(DEAD_LETTERS, dead),
+        _one(CENSUS_TIME, counts.as_of.timestamp()),
     ]
 
 
-def _samples(tally: "Tally[tuple[str, str]]") -> list[Sample]:
-    return [Sample({"queue": queue, "state": state}, jobs) for (queue, state), jobs in sorted(tally.items())]
+def _one(metric: Described, value: float) -> Numbers:
+    return Numbers(metric, [Row((), [value])])
 
 
-def _of_workers(workers: Sequence[Worker]) -> list[str]:
-    return gauge("tide_workers_alive", "Workers whose lease is valid.", [Sample({}, len(workers))])
+def _many(metric: Described, values: Mapping[tuple[str, ...], float]) -> Numbers:
+    return Numbers(metric, [Row(labels, [value]) for labels, value in values.items()])

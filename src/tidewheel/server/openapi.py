@@ -13,8 +13,9 @@ from typing import Any, Final, get_args, get_type_hints
 import msgspec
 
 from tidewheel.model.access import MAY, Role
+from tidewheel.model.problem import CODES, Code
 from tidewheel.server.endpoint import Endpoint, RequestHeader
-from tidewheel.server.problems import CODES, MEDIA_TYPE, Problem
+from tidewheel.server.problems import MEDIA_TYPE, Problem
 from tidewheel.server.reading import JSON
 
 Json = dict[str, Any]
@@ -173,7 +174,7 @@ def _answers(endpoint: Endpoint, schemas: Mapping[int, Json]) -> Json:
 
 
 def _problems(endpoint: Endpoint) -> Json:
-    by_status: dict[int, list[str]] = {}
+    by_status: dict[int, list[Code]] = {}
     for code in endpoint.codes:
         by_status.setdefault(CODES[code].status, []).append(code)
     return {

@@ -90,6 +90,13 @@ class OccurrenceDocument(msgspec.Struct, frozen=True, kw_only=True):
     job_id: UUID | None
 
 
+class TriggeredDocument(OccurrenceDocument, frozen=True, kw_only=True):
+    """One that someone asked for."""
+
+    created: bool
+    """Whether this very request made it; false if a key stood for an earlier one."""
+
+
 class OccurrencePage(msgspec.Struct, frozen=True, kw_only=True):
     """Occurrences, latest first."""
 
@@ -173,13 +180,16 @@ def _when(trigger: Trigger) -> dict[str, Any]:
 
 def occurrence_document(occurrence: Occurrence) -> OccurrenceDocument:
     """Return the document of an occurrence."""
-    return OccurrenceDocument(
-        fire_at=occurrence.fire_at,
-        outcome=occurrence.outcome,
-        reason=occurrence.reason,
-        source=occurrence.source,
-        job_id=occurrence.job_id,
-    )
+    return OccurrenceDocument(**_told(occurrence))
+
+
+def triggered_document(occurrence: Occurrence, *, created: bool) -> TriggeredDocument:
+    """Return the document of an occurrence that someone asked for."""
+    return TriggeredDocument(**_told(occurrence), created=created)
+
+
+def _told(occurrence: Occurrence) -> dict[str, Any]:
+    return {name: getattr(occurrence, name) for name in OccurrenceDocument.__struct_fields__}
 
 
 def preview_document(preview: Preview) -> PreviewDocument:

@@ -130,6 +130,13 @@ class SchedulePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     misfire: MisfireRequest | UnsetType = UNSET
 
 
+class TriggerRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to make a job of a schedule now."""
+
+    idempotency_key: Name | None = None
+    """As the header of that name, for keys that no header can hold."""
+
+
 class BackfillRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which occurrences of the past to run: after one instant and not after another, or at the times that are named."""
 

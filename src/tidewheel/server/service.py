@@ -68,9 +68,9 @@ class Service:
         self.downloads = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
         self.artifacts = UsedArtifacts(clock)
         self._signing_key: bytes | None = None
-        self.metrics = ServerMetrics(store, clock)
         self.under_way = 0
         """How many requests are being answered."""
+        self.metrics = ServerMetrics(store, clock, lambda: self.under_way)
         self.pages: Callable[[], Mapping[str, bytes]] = dict
         """What is made once from the table of endpoints: the OpenAPI document and the docs."""
         self.stopping = asyncio.Event()

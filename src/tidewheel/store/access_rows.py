@@ -9,6 +9,7 @@ from tidewheel.errors import Forbidden
 from tidewheel.model.access import Action, Actor, Role
 from tidewheel.model.api_key import ApiKey, KeySpec
 from tidewheel.model.audit import AuditEntry, Change, change_by
+from tidewheel.model.checks import duration_text
 from tidewheel.model.tenant import Tenant
 from tidewheel.store.records import Dialect
 
@@ -73,7 +74,8 @@ def key_revoked(by: Actor, key_id: object, prefix: str, tenant: str | None) -> C
 def tenant_set(by: Actor, tenant: Tenant) -> Change:
     """Tell that a tenant got its weight and bounds."""
     told = {"weight": tenant.weight, "max_queued": tenant.max_queued, "max_payload": tenant.max_payload}
-    return change_by(by, Action.TENANTS_WRITE, tenant.name, tenant=tenant.name, **told)
+    keep = None if tenant.keep_logs is None else duration_text(tenant.keep_logs)
+    return change_by(by, Action.TENANTS_WRITE, tenant.name, tenant=tenant.name, **told, keep_logs=keep)
 
 
 def job_erased(by: Actor, job_id: object, tenant: str) -> Change:

@@ -5,7 +5,16 @@ from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
-from tidewheel.model.alert import KEEP_RESOLVED, Alert, AlertFacts, AlertState, Finding, Window, WindowSpec
+from tidewheel.model.alert import (
+    KEEP_RESOLVED,
+    Alert,
+    AlertFacts,
+    AlertState,
+    Finding,
+    QueueFact,
+    Window,
+    WindowSpec,
+)
 
 
 class AlertStore(Protocol):
@@ -13,6 +22,10 @@ class AlertStore(Protocol):
 
     async def alert_facts(self) -> AlertFacts:
         """Return the numbers that the rules of `model.alert` judge, as of now."""
+        ...
+
+    async def queue_waits(self) -> list[QueueFact]:
+        """Return how long the first due job of each queue waits, as among the facts for alerts."""
         ...
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:

@@ -14,7 +14,7 @@ hold throughout:
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -27,7 +27,7 @@ from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
-from tidewheel.model.states import State
+from tidewheel.model.states import ACTIVE, FINAL, State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
 from tidewheel.store.alerting import AlertStore
@@ -71,6 +71,9 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(level for level in Priority if self.at_least is None or level <= self.at_least)
 
 
+RUNNING_ONLY: Final = frozenset({State.RUNNING})
+
+
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs a list shows; all conditions must hold."""
 
@@ -84,6 +87,16 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_before: datetime | None = None
     error: str | None = None
     """A part of the message of its error, as it is written. Only jobs that ended without success have one."""
+
+    @property
+    def active(self) -> bool:
+        """Whether jobs that are still to be done may be among them."""
+        return self.states is None or not self.states.isdisjoint(ACTIVE)
+
+    @property
+    def finished(self) -> bool:
+        """Whether finished jobs may be among them."""
+        return self.states is None or not self.states.isdisjoint(FINAL)
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -135,6 +148,10 @@ class JobStore(Protocol):
         succeeds. Parents are jobs of the same tenant that are there, or jobs of the same batch that were given an `id`;
         one that is neither is Invalid, and so is a ring of them. A given `id` that is taken raises IdTaken.
         """
+        ...
+
+    async def seen_before(self, specs: Sequence[JobSpec]) -> list[bool]:
+        """Tell for each spec whether its idempotency key was seen before: a submit would store nothing for it."""
         ...
 
     async def cancel(self, job_id: UUID, *, tenant: str | None = None, reason: str = "") -> Job:
@@ -207,9 +224,10 @@ class WorkerStore(Protocol):
         """Add a worker, alive, with a lease of its TTL. Always a new id."""
         ...
 
-    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
+    async def beat(self, worker_ids: Sequence[UUID], *, clock: datetime | None = None) -> list[Beat]:
         """Renew the leases of workers that are alive, and tell which of their runs were asked to stop.
 
+        `clock` is what the clock of whoever beats says; by how much it is off is one of the `alert_facts`.
         Who is not in the answer is no longer alive for the store and must end its runs. A lease that has passed but was
         not reaped is renewed.
         """

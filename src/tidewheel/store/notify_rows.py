@@ -1,5 +1,6 @@
 """Builds channels, subscriptions, happenings and deliveries from rows; both stores select the same columns."""
 
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -8,18 +9,22 @@ import msgspec
 from tidewheel.errors import Conflict, Invalid
 from tidewheel.model.channel import Channel, ChannelType, Parcel
 from tidewheel.model.notification import (
+    Answer,
     Delivery,
+    DeliveryAttempt,
     DeliveryState,
     Event,
     Happening,
     Subscription,
     SubscriptionSpec,
+    answer_text,
     check_subscription,
 )
 from tidewheel.store.records import Dialect
 
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
+_attempts = msgspec.json.Decoder(tuple[DeliveryAttempt, ...]).decode
 _spec = msgspec.json.Decoder(SubscriptionSpec).decode
 GONE = "its receiver answered that it is gone"
 
@@ -98,7 +103,8 @@ def happening_of(row: Any, dialect: Dialect) -> Happening:
 
 def delivery_of(row: Any, dialect: Dialect) -> Delivery:
     """Build an entry of the delivery log from its columns."""
-    number, key, channel, channel_id, event, tenant, state, tries, answer, created_at, next_at, ended_at, body = row
+    number, key, channel, channel_id, event, tenant, state, tries, answer, created_at, next_at, ended_at, *more = row
+    body, attempts = more
     return Delivery(
         id=dialect.uuid(number),
         key=key,
@@ -110,10 +116,16 @@ def delivery_of(row: Any, dialect: Dialect) -> Delivery:
         tries=tries,
         answer=answer,
         created_at=dialect.instant(created_at),
-        next_at=dialect.instant(next_at),
+        next_at=dialect.instant(next_at) if state == DeliveryState.PENDING else None,
         ended_at=None if ended_at is None else dialect.instant(ended_at),
         body=body,
+        attempts=_attempts(attempts),
     )
+
+
+def attempt_text(at: datetime, answer: Answer) -> str:
+    """Return an attempt as it is stored, beside those before it."""
+    return msgspec.json.encode(DeliveryAttempt(at, answer.accepted, answer_text(answer.told))).decode()
 
 
 def parcel_of(row: Any, dialect: Dialect) -> Parcel:

@@ -101,6 +101,7 @@ def job_of(row: Sequence[Any], dialect: Dialect) -> Job:
         idempotency_key=values.idempotency_key,
         schedule_id=_maybe(dialect.uuid, values.schedule_id),
         recurrence=options.recurrence,
+        traceparent=options.traceparent,
         state=state,
         cancelling=state is State.RUNNING and values.cancel_at is not None,
         gate=values.gate,

@@ -7,7 +7,8 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.job import JobSpec
-from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, job_of
+from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, job_of, trigger_fingerprint
+from tidewheel.model.submission import Prepared, prepare
 from tidewheel.store.records import Dialect
 from tidewheel.triggers.planning import recurrence_of
 
@@ -53,8 +54,14 @@ def occurrence_of(row: Any, dialect: Dialect) -> Occurrence:
 
 
 def planned_job(schedule: Schedule, job_id: UUID, run_at: datetime) -> JobSpec:
-    """Return the job of a planned or manual occurrence."""
+    """Return the job of a planned occurrence."""
     return job_of(schedule, job_id, run_at, recurrence_of(schedule))
+
+
+def triggered_job(schedule: Schedule, job_id: UUID, run_at: datetime, key: str | None) -> Prepared:
+    """Return the job of a manual occurrence, which may come with an idempotency key; checked."""
+    job = prepare(msgspec.structs.replace(planned_job(schedule, job_id, run_at), idempotency_key=key))
+    return job if key is None else msgspec.structs.replace(job, fingerprint=trigger_fingerprint(schedule.id))
 
 
 def backfill_job(schedule: Schedule, job_id: UUID, fire_at: datetime, run_at: datetime) -> JobSpec:

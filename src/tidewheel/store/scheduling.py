@@ -11,9 +11,9 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_duration, check_instant
+from tidewheel.model.checks import check_duration, check_instant, check_key
 from tidewheel.model.priority import Priority
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec
+from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.triggers.backfilling import MAX_BACKFILL
 from tidewheel.triggers.planning import Plan
 
@@ -88,10 +88,14 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def trigger_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Occurrence:
+    async def trigger_schedule(
+        self, schedule_id: UUID, *, key: str | None = None, tenant: str | None = None
+    ) -> Triggered:
         """Make a job at once, also of a paused schedule, and record that as a manual occurrence. Raises NotFound.
 
-        It is never skipped: at the limit it waits for its turn. The planned occurrences are as they were.
+        It is never skipped: at the limit it waits for its turn. The planned occurrences are as they were. A key is an
+        idempotency key of its job, as with a submit: one that was seen before with the same schedule answers with the
+        first occurrence, and with any other request it raises KeyReused.
         """
         ...
 
@@ -173,6 +177,12 @@ class OccurrenceStore(Protocol):
 def shard_of(schedule_id: UUID) -> int:
     """Return the shard of a schedule; the low bits of an id are random."""
     return schedule_id.int % SHARDS
+
+
+def check_trigger_key(key: str | None) -> None:
+    """Refuse what cannot be an idempotency key."""
+    if key is not None:
+        check_key("key", key)
 
 
 def check_schedule_page(limit: int) -> int:

@@ -9,6 +9,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_json
 from tidewheel.model.note import MAX_CHECKPOINT
+from tidewheel.model.trace import Trace
 
 
 class Reporter(Protocol):
@@ -28,13 +29,24 @@ class Context:
     """One attempt at a job, as its task sees it."""
 
     def __init__(
-        self, *, job_id: UUID, token: int, epoch: int, attempt: int, saved: str | None, reporter: Reporter
+        self,
+        *,
+        job_id: UUID,
+        token: int,
+        epoch: int,
+        attempt: int,
+        saved: str | None,
+        reporter: Reporter,
+        trace: Trace | None = None,
     ) -> None:
         self.job_id = job_id
         self.token = token
         self.epoch = epoch
         self.number = attempt
         """1 for the first try, 2 for the second, …"""
+        self.traceparent = None if trace is None else trace.traceparent
+        """The span of this run, or else of the submit, as W3C Trace Context writes it: for what the task calls."""
+        self.tracestate = None if trace is None else trace.tracestate
         self._saved = saved
         self._reporter = reporter
         self._cancelled = False

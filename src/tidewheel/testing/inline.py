@@ -16,10 +16,11 @@ from tidewheel.model.outcome import Outcome
 from tidewheel.model.secret import fill_secrets, find_secrets
 from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import WorkerSpec
+from tidewheel.observe.tracing import trace_in
 from tidewheel.sdk.desk import Desk
 from tidewheel.store.base import ClaimRequest, Counts, Store
 from tidewheel.tasks.context import Context
-from tidewheel.tasks.ending import ended_by, outcome_of
+from tidewheel.tasks.ending import ended_by, options_of, outcome_of
 from tidewheel.worker.secrets import Secrets
 
 TTL: Final = timedelta(hours=1)
@@ -100,6 +101,7 @@ async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any
         attempt=run.attempt,
         saved=checkpoints.get(run.job_id),
         reporter=Reporter(run.job_id, checkpoints),
+        trace=trace_in(options_of(run.options)),
     )
     try:
         caller = desk.callers[run.kind]

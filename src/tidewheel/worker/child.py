@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -16,10 +16,14 @@ import uvloop
 from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import LeaseLost
+from tidewheel.observe import Numbers, Registry, tracing
+from tidewheel.observe.catalogue import LATE_OUTCOMES, LOG_LINES, SLOTS
+from tidewheel.observe.own_log import write_log
 from tidewheel.store.base import Store
 from tidewheel.worker.claimer import Claimer, Taker
+from tidewheel.worker.counting import Inquiry, RunNumbers, slots_of
 from tidewheel.worker.handover import Handover
-from tidewheel.worker.link import Drain, Link, Message, Ready, Setup, Stop
+from tidewheel.worker.link import Counted, Drain, Link, Message, Ready, Setup, Stop
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Reports
 from tidewheel.worker.sandbox.parent_death import die_with_parent
@@ -30,6 +34,7 @@ LEASE_LOST: Final = 4
 """The exit code of a child that the store no longer counts as alive."""
 SETTLE_WITHIN: Final = 10.0
 """Seconds that a draining child waits for the store to take its last outcomes."""
+SPANS_WITHIN: Final = 2.0
 LOOK_EVERY: Final = 0.01
 STOP_WITHIN: Final = 2.0
 """Seconds that runs have to end after they were told to be given back."""
@@ -69,6 +74,7 @@ class Workshop:
     handover: Handover
     page: Page
     clock: Clock
+    numbers: RunNumbers
 
 
 Open = Callable[[Setup], Awaitable[tuple[Store, Blobs]]]
@@ -82,6 +88,10 @@ class Greeting(NamedTuple):
     page: Page
     link: Link
     words: AsyncIterator[Message]
+    """What the parent says, but for its questions about numbers, which are answered meanwhile."""
+    registry: Registry
+    """Where the child counts."""
+    inquiry: Inquiry
 
 
 def run_child(live: Callable[[Greeting], Awaitable[None]]) -> None:
@@ -90,21 +100,36 @@ def run_child(live: Callable[[Greeting], Awaitable[None]]) -> None:
     die_with_parent(lambda: os.getppid() == parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the supervisor says when to stop
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(message)s")
 
     async def whole_life() -> None:
-        await live(await _greeted(socket.socket(fileno=link), Page(page)))
+        greeting = await _greeted(socket.socket(fileno=link), Page(page))
+        setup = greeting.setup
+        write_log(setup.log, process=setup.part, worker=setup.name, **_worker_id(setup))
+        _log.debug("begins, as a child of process %d", parent)
+        await live(greeting)
+        _log.debug("ends")
+        greeting.link.send(Counted(0, greeting.registry.numbers()))
+        await greeting.link.close()
 
     uvloop.run(whole_life())
 
 
+def _worker_id(setup: Setup) -> dict[str, str]:
+    return {"worker_id": str(setup.worker_id)} if setup.worker_id.int else {}
+
+
 async def _greeted(end: socket.socket, page: Page) -> Greeting:
-    link = await Link.over(end)
-    words = link.messages()
+    link, registry = await Link.over(end), Registry()
+
+    async def counted() -> list[Numbers]:
+        return registry.numbers()
+
+    inquiry = Inquiry(link, counted)
+    words = (word async for word in link.messages() if not inquiry.hears(word))
     setup = await anext(words)
     if not isinstance(setup, Setup):
         raise AssertionError(f"the first word must be Setup, not {setup}")  # noqa: TRY004 - a bug, not an input
-    return Greeting(setup, page, link, words)
+    return Greeting(setup, page, link, words, registry, inquiry)
 
 
 async def work(greeting: Greeting, open_all: Open, build: Build) -> None:
@@ -112,18 +137,31 @@ async def work(greeting: Greeting, open_all: Open, build: Build) -> None:
     store, blobs = await open_all(greeting.setup)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(store.close)
-        workshop = _workshop(greeting.setup, store, blobs, greeting.page)
-        child = Child(workshop, await build(workshop, stack))
+        workshop = _workshop(greeting, store, blobs)
+        part = await build(workshop, stack)
+        child, name, slots = Child(workshop, part), greeting.setup.part.partition("-")[0], greeting.setup.slots
+        greeting.registry.gauge(SLOTS, lambda: slots_of(name, slots, part.busy))
+        stack.push_async_callback(send_last_spans, tracing.start(greeting.setup.otel, greeting.setup.name))
         greeting.link.send(Ready())
         await child.live(greeting.words)
 
 
-def _workshop(setup: Setup, store: Store, blobs: Blobs, page: Page) -> Workshop:
-    clock = SystemClock()
+async def send_last_spans(send: Callable[[], None]) -> None:
+    """Send spans that are not sent yet, if that can be done in reasonable time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SPANS_WITHIN):
+            await asyncio.to_thread(send)
+
+
+def _workshop(greeting: Greeting, store: Store, blobs: Blobs) -> Workshop:
+    setup, registry, clock = greeting.setup, greeting.registry, SystemClock()
     settler = Settler(store, setup.worker_id, clock)
     reports = Reports(store, setup.worker_id, clock)
     secrets = Secrets.taken_from(os.environ, setup.secrets)
-    return Workshop(setup, store, blobs, settler, reports, Handover(store, blobs, secrets), page, clock)
+    registry.gauge(LATE_OUTCOMES, lambda: {(): settler.stale})
+    registry.gauge(LOG_LINES, lambda: {("stored",): reports.lines_stored, ("lost",): reports.shipper.lost})
+    handover, numbers = Handover(store, blobs, secrets), RunNumbers(registry)
+    return Workshop(setup, store, blobs, settler, reports, handover, greeting.page, clock, numbers)
 
 
 class Child:
@@ -139,7 +177,9 @@ class Child:
     async def live(self, words: AsyncIterator[Message]) -> None:
         """Take and serve jobs until told to drain, and drain."""
         shop = self._workshop
-        claimer = Claimer(shop.store, shop.setup.worker_id, self._part, shop.page, self._clock)
+        claimer = Claimer(
+            shop.store, shop.setup.worker_id, self._part, shop.page, clock=self._clock, numbers=shop.numbers
+        )
         claiming = asyncio.ensure_future(claimer.run())
         others = [
             asyncio.ensure_future(work)

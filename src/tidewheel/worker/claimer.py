@@ -12,6 +12,7 @@ from tidewheel.model.job import Claimed, Run
 from tidewheel.store.base import ClaimRequest, RunStore
 from tidewheel.store.bell import SOON, Bell
 from tidewheel.store.telling import HintStore
+from tidewheel.worker.counting import RunNumbers
 from tidewheel.worker.page import Page
 from tidewheel.worker.patience import Patience
 from tidewheel.worker.settler import RunKey
@@ -56,12 +57,15 @@ class ClaimStore(RunStore, HintStore, Protocol):
 class Claimer:
     """Claims for one taker, one claim at a time."""
 
-    def __init__(self, store: ClaimStore, worker_id: UUID, taker: Taker, page: Page, clock: Clock) -> None:
+    def __init__(
+        self, store: ClaimStore, worker_id: UUID, taker: Taker, page: Page, *, clock: Clock, numbers: RunNumbers
+    ) -> None:
         self._store = store
         self._worker_id = worker_id
         self._taker = taker
         self._page = page
         self._clock = clock
+        self._numbers = numbers
         self._doubt = False
         self._looked = clock.monotonic()
 
@@ -87,7 +91,7 @@ class Claimer:
         if request is None:
             await self._wait_for_room()
             return
-        claimed = await self._store.claim(request)
+        claimed = await self._claim(request)
         if self._clock.monotonic() >= self._page.lease_until:
             self._doubt = True  # too late to be trusted: the supervisor is about to end this process
             return
@@ -95,6 +99,16 @@ class Claimer:
             self._taker.accept(claimed)
         if len(claimed.runs) < request.limit:
             await bell.wait(_pause(claimed, POLL if bell.healthy else POLL_IN_DOUBT))
+
+    async def _claim(self, request: ClaimRequest) -> Claimed:
+        sent_at = self._clock.monotonic()
+        try:
+            claimed = await self._store.claim(request)
+        except Unavailable:
+            self._numbers.unclaimed()
+            raise
+        self._numbers.claimed(self._clock.monotonic() - sent_at, claimed.runs)
+        return claimed
 
     async def _wait_for_room(self) -> None:
         try:

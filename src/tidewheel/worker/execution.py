@@ -5,6 +5,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.trace import Trace
 from tidewheel.tasks.definition import Isolation
 from tidewheel.tasks.ending import End, Ended
 
@@ -31,6 +32,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """How many bytes the whole tree of processes may use; None for no bound."""
     cpu: int | None = None
     """Thousandths of a core that were taken for it; None if it did not ask."""
+    trace: Trace | None = None
+    """Where it is in a trace, for what it calls."""
 
 
 class Sink(Protocol):

@@ -16,6 +16,8 @@ from tidewheel.model.outcome import Outcome
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import Cause
+from tidewheel.model.trace import Trace
+from tidewheel.observe.tracing import run_span, trace_in
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import End, Ended, ended_by, given_back, options_of, outcome_of, refused
 from tidewheel.tasks.registry import CatalogueEntry
@@ -119,7 +121,7 @@ class Host:
         lost = set(keys)
         self._waiting.take_out(lost)
         for live in self._named(lost):
-            _log.warning("a run is no longer this worker's, and is ended: job %s", live.run.job_id)
+            _log.warning("a run is no longer this worker's, and is ended", extra=_about(live.run))
             live.disowned = True
             live.stop(End.STOPPED, 0)
 
@@ -175,22 +177,35 @@ class Host:
         run = live.run
         now = self._time.seconds(self._clock.monotonic())
         try:
-            outcome = refused(run, now, known=run.kind in self._tasks) or await self._carry_out(live)
+            outcome = refused(run, now, known=run.kind in self._tasks)
+            if outcome is None:
+                outcome = await self._carry_out(live)
+                self._workshop.numbers.ended(run.kind, outcome.cause, self._clock.monotonic() - live.since)
+                _log.debug("job %s: %s", run.job_id, outcome.cause, extra=_about(run))
             if live.disowned:
                 return
             await live.report.close()
             self._workshop.settler.add(given_back(run) if live.released else outcome)
         except Exception as error:  # noqa: BLE001 - one run must not end the others
-            _log.exception("job %s could not be run", run.job_id)
+            _log.exception("job %s could not be run", run.job_id, extra=_about(run))
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
             self._workshop.settler.add(outcome_of(run, ended, self._random.random()))
         finally:
             self._leave(live)
 
     async def _carry_out(self, live: LiveRun) -> Outcome:
+        """Run a job, in a span if there are any here."""
+        trace = trace_in(options_of(live.run.options))
+        span = run_span(live.run, trace)
+        outcome = await self._execute(live, trace if span is None else span.trace)
+        if span is not None:
+            span.end(outcome.cause, outcome.error)
+        return outcome
+
+    async def _execute(self, live: LiveRun, trace: Trace | None) -> Outcome:
         run, task = live.run, self._tasks[live.run.kind]
         try:
-            order = await self._order(live, task.entry)
+            order = await self._order(live, task.entry, trace)
         except Fatal as error:
             return self._judge(live, ended_by(error))
         except TideError as error:
@@ -223,7 +238,7 @@ class Host:
     def _judge(self, live: LiveRun, ended: Ended, started_at: datetime | None = None) -> Outcome:
         return outcome_of(live.run, live.report.hidden(ended), self._random.random(), started_at)
 
-    async def _order(self, live: LiveRun, entry: CatalogueEntry) -> Order:
+    async def _order(self, live: LiveRun, entry: CatalogueEntry, trace: Trace | None) -> Order:
         run, handover = live.run, self._workshop.handover
         return Order(
             job_id=run.job_id,
@@ -236,6 +251,7 @@ class Host:
             isolation=entry.isolation,
             memory=run.needs.resources.get("memory"),
             cpu=run.needs.resources.get("cpu"),
+            trace=trace,
         )
 
     # Slots and resources
@@ -259,7 +275,7 @@ class Host:
         weakest = victim(self._live.values(), run.priority, run.held)
         if weakest is None:
             return False
-        _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id)
+        _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id, extra=_about(weakest.run))
         if weakest.preempt == "pause":
             weakest.pause()
         else:
@@ -301,3 +317,7 @@ class Host:
         self.release_waiting()
         self._changed.set()
         self._wake()
+
+
+def _about(run: Run) -> dict[str, str]:
+    return {"job_id": str(run.job_id), "tenant": run.tenant}

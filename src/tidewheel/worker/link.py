@@ -11,6 +11,8 @@ import msgspec
 
 from tidewheel.model.resources import Offer
 from tidewheel.model.retention import Upkeep
+from tidewheel.observe import Numbers
+from tidewheel.observe.own_log import LogSetup
 from tidewheel.tasks.registry import CatalogueEntry
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
@@ -50,12 +52,21 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     longest_pause: timedelta
     reserve_after: timedelta
     upkeep: Upkeep
+    log: LogSetup
+    """How it writes its own log."""
+    otel: str | None = None
+    """Where it sends spans."""
     secrets: str | None = None
     """The folder of secrets."""
     serve: ServerSetup | None = None
     """For servers."""
     replica: str | None = None
     """A replica of the database, for servers."""
+
+    @property
+    def part(self) -> str:
+        """Which child of its worker it is, such as `runner-0`."""
+        return self.name.rpartition("/")[2]
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
@@ -81,7 +92,20 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """The child is about to take jobs."""
 
 
-Message = Setup | Stop | Drain | TakeOver | Ready
+class Count(msgspec.Struct, frozen=True, tag="count"):
+    """Say what you have counted; the answer has the same number."""
+
+    number: int
+
+
+class Counted(msgspec.Struct, frozen=True, tag="counted"):
+    """What was counted here so far; also the last word of a child, with the number 0."""
+
+    number: int
+    numbers: list[Numbers]
+
+
+Message = Setup | Stop | Drain | TakeOver | Ready | Count | Counted
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Message).decode
 

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,9 @@ from uuid import UUID
 
 from tidewheel.clock import Clock
 from tidewheel.model.worker import WorkerSpec
-from tidewheel.worker.link import Link, Message, Ready, Setup
+from tidewheel.observe import Numbers
+from tidewheel.worker.counting import Inquiry, Tell
+from tidewheel.worker.link import Counted, Link, Message, Ready, Setup
 from tidewheel.worker.page import Current, Page
 from tidewheel.worker.sandbox.kernel import PR_SET_CHILD_SUBREAPER, prctl
 
@@ -44,7 +46,7 @@ class MemberSpec:
 class Member:
     """A child process with the worker row that it works under."""
 
-    def __init__(self, spec: MemberSpec, worker_id: UUID | None, started_at: float) -> None:
+    def __init__(self, spec: MemberSpec, worker_id: UUID | None, started_at: float, tell: Tell) -> None:
         self.spec = spec
         self.worker_id = worker_id
         self.started_at = started_at
@@ -59,7 +61,11 @@ class Member:
         self.ready = asyncio.Event()
         self.gone = asyncio.Event()
         self._process: subprocess.Popen[bytes] | None = None
+        self._tell = tell
         self._link: Link | None = None
+        self._inquiry: Inquiry | None = None
+        self.counted: Sequence[Numbers] = ()
+        """What it has counted, as it last said."""
         self._ear: asyncio.Task[None] | None = None
 
     @property
@@ -83,6 +89,7 @@ class Member:
             )
         self._watch(os.pidfd_open(self._process.pid))
         self._link = await Link.over(ours)
+        self._inquiry = Inquiry(self._link, self._tell)
         self._link.send(setup)
         self._ear = asyncio.create_task(self._hear(self._link))
 
@@ -90,6 +97,12 @@ class Member:
         """Send a word; one who is gone does not hear it."""
         if self._link is not None:
             self._link.send(message)
+
+    async def ask(self, within: float) -> None:
+        """Have it say what it has counted; one that is busy or gone has said it before."""
+        if self._inquiry is not None and not self.gone.is_set():
+            with suppress(TimeoutError):
+                await self._inquiry.ask(within)
 
     def kill(self) -> None:
         """End the process at once; what it started goes with it."""
@@ -125,6 +138,10 @@ class Member:
         async for word in link.messages():
             if isinstance(word, Ready):
                 self.ready.set()
+            if isinstance(word, Counted):
+                self.counted = word.numbers
+            if self._inquiry is not None:
+                self._inquiry.hears(word)
 
     def _watch(self, pidfd: int) -> None:
         loop = asyncio.get_running_loop()

@@ -11,6 +11,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.resources import RESERVE_AFTER, Offer
 from tidewheel.model.retention import Upkeep
 from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl, check_worker
+from tidewheel.observe.own_log import LogSetup
 from tidewheel.tasks.definition import COMMAND, HTTP
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.link import ServerSetup, Setup
@@ -51,6 +52,12 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """After how long a paused run goes on, whoever else runs."""
     reserve_after: timedelta = RESERVE_AFTER
     """How long a job is too large for what is free before that is kept for it."""
+    metrics: tuple[str, int] | None = None
+    """The address and the port on which its numbers are shown; None for nowhere."""
+    log: LogSetup = LogSetup()
+    """How its processes write their own logs."""
+    otel: str | None = None
+    """Where they send spans, by OTLP over HTTP; None for where OpenTelemetry's own variables say."""
     servers: int = 0
     """How many processes answer HTTP requests."""
     serve: ServerSetup | None = None
@@ -122,6 +129,8 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         reserve_after=plan.reserve_after,
         secrets=plan.secrets,
         upkeep=plan.upkeep,
+        log=plan.log,
+        otel=plan.otel,
         serve=plan.serve,
         replica=plan.replica,
     )

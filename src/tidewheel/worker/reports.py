@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
@@ -13,6 +14,7 @@ from tidewheel.errors import TideError, Unavailable
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.job import Run
+from tidewheel.model.log_piece import Piece
 from tidewheel.model.note import RunNote, merge_notes
 from tidewheel.model.outcome import Outcome
 from tidewheel.store.telling import LogStore, NoteStore
@@ -101,11 +103,16 @@ class Reports:
         self._notes: dict[RunKey, RunNote] = {}
         self._noted = asyncio.Event()
         self._writing = asyncio.Lock()
-        self.shipper = LogShipper(store.append_pieces, clock)
+        self.lines_stored = 0
+        self.shipper = LogShipper(self._append, clock)
 
     def open(self, run: Run) -> Report:
         """Return where a run may speak."""
         return Report(self, run)
+
+    async def _append(self, pieces: Sequence[Piece]) -> None:
+        await self._store.append_pieces(pieces)
+        self.lines_stored += sum([piece.last - piece.first + 1 for piece in pieces])
 
     def note(self, note: RunNote) -> None:
         """Keep a note; of each kind the last one counts."""
@@ -129,9 +136,9 @@ class Reports:
                 if key in self._notes or self._writing.locked():
                     await self._write_notes()
         except TimeoutError:
-            _log.warning("the last notes of job %s were not stored in time", key[0])
+            _log.warning("the last notes of job %s were not stored in time", key[0], extra={"job_id": str(key[0])})
         if not await self.shipper.flush(*key):
-            _log.warning("the last lines of job %s were not stored in time", key[0])
+            _log.warning("the last lines of job %s were not stored in time", key[0], extra={"job_id": str(key[0])})
 
     async def _write_notes(self) -> None:
         async with self._writing:

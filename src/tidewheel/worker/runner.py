@@ -76,7 +76,7 @@ class Runner:
         lost = set(keys)
         self._waiting.take_out(lost)
         for slot in self._serving(lost):
-            _log.warning("a run is no longer this worker's, and is ended: %s", slot.run)
+            _log.warning("a run is no longer this worker's, and is ended", extra=_about(slot.run))
             slot.disowned = True
             self._end(slot, End.STOPPED)
 
@@ -159,8 +159,13 @@ class Runner:
             return
         slot.begin(run, now + options_of(run.options).timeout.total_seconds())
         late = self._time.seconds(now) - run.claimed_at.timestamp() > LATE_START
-        await self._executor.serve(slot, run, task, self._time.instant(now) if late else None)
-        self._pace.note(self._clock.monotonic() - now, suspended=slot.has_suspended)
+        cause = await self._executor.serve(slot, run, task, self._time.instant(now) if late else None)
+        seconds = self._clock.monotonic() - now
+        self._pace.note(seconds, suspended=slot.has_suspended)
+        if cause is not None:
+            self._tools.numbers.ended(run.kind, cause, seconds)
+            if _log.isEnabledFor(logging.DEBUG):
+                _log.debug("job %s: %s", run.job_id, cause, extra=_about(run))
 
     def _serving(self, keys: set[RunKey]) -> list[Slot]:
         return [slot for slot in self._slots if slot.run is not None and (slot.run.job_id, slot.run.token) in keys]
@@ -169,3 +174,7 @@ class Runner:
         """Cancel a run; if it goes on all the same, let the supervisor end this whole process."""
         if slot.cancel(end):
             slot.call_after(self.overtime, Slot.blame)
+
+
+def _about(run: Run | None) -> dict[str, str]:
+    return {} if run is None else {"job_id": str(run.job_id), "tenant": run.tenant}

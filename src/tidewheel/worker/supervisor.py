@@ -26,6 +26,7 @@ from tidewheel.store.telling import HintStore
 from tidewheel.tasks.ending import TOO_LONG, End, Ended, outcome_of
 from tidewheel.worker.child import LEASE_LOST
 from tidewheel.worker.deadman import DeadMan
+from tidewheel.worker.gathering import Gathering
 from tidewheel.worker.lease import Lease
 from tidewheel.worker.link import Drain, Stop, TakeOver
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
@@ -68,6 +69,7 @@ class Supervisor:
         self._draining = False
         self._group: asyncio.TaskGroup | None = None
         self._renewing = False
+        self.numbers = Gathering(self._members)
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         become_reaper()
         cgroups.make_room()
@@ -130,6 +132,12 @@ class Supervisor:
             await self._clock.sleep(WATCH_EVERY)
         return True
 
+    @property
+    def ready(self) -> bool:
+        """Whether all children are up and the lease holds."""
+        holds = not self._workers() or self._clock.monotonic() < self._lease.fence_at
+        return holds and len(self._members) >= len(self._specs) and all(one.ready.is_set() for one in self._members)
+
     def kill(self) -> None:
         """End all children at once."""
         self._draining = True
@@ -159,8 +167,10 @@ class Supervisor:
         """Wait for the end of a child, and leave nothing of it."""
         await member.gone.wait()
         await strays_gone(self._members, self._clock)
+        self.numbers.keep(member)
         if member.exit_code and not member.fenced:
-            _log.warning("%s ended with %s", member.spec.setup.name, exit_words(member.exit_code))
+            how = exit_words(member.exit_code)
+            _log.warning("%s ended with %s", member.spec.setup.name, how, extra={"worker_id": str(member.worker_id)})
         if member.worker_id is not None:
             await self._give_back(member, member.worker_id)
         self._members.remove(member)
@@ -174,9 +184,11 @@ class Supervisor:
             if not self._workers():
                 self._lease = Lease(self._ttl, sent_at)
                 self._deadman.arm(self._lease.until)
-        member = Member(spec, worker_id, self._clock.monotonic())
+        member = Member(spec, worker_id, self._clock.monotonic(), self.numbers.all)
         self._members.append(member)
+        self.numbers.started(member)
         await member.start(setup, self._lease.until)
+        _log.debug("%s started as process %d", setup.name, member.pid, extra={"worker_id": str(worker_id)})
         if self._draining:
             member.say(Drain(0))
         return member
@@ -239,12 +251,15 @@ class Supervisor:
         sent_at = self._clock.monotonic()
         try:
             async with asyncio.timeout(max(self._lease.fence_at - sent_at, 0)):
-                beats = await self._store.beat(list(members))
+                beats = await self._store.beat(list(members), clock=self._clock.now())
         except (Unavailable, TimeoutError) as error:
             _log.warning("no answer to a beat: %s", error if isinstance(error, Unavailable) else "too late")
+            self.numbers.beat(answered=False)
             return False
         if not self._lease.renew(sent_at, self._clock.monotonic()):
+            self.numbers.beat(answered=False)
             return False
+        self.numbers.beat(answered=True)
         self._deadman.arm(self._lease.until)
         for beat in beats:
             member = members.pop(beat.worker_id)
@@ -253,15 +268,19 @@ class Supervisor:
                 member.say(Stop(beat.cancelling))
         for member in members.values():
             _log.warning("%s is no longer alive for the store", member.spec.setup.name)
-            member.fence()
+            self._end_lease(member)
         return True
+
+    def _end_lease(self, member: Member) -> None:
+        self.numbers.lost_lease()
+        member.fence()
 
     async def _fence(self) -> None:
         """End all runs, for the lease is about to pass; the kernel's timer stands behind us meanwhile."""
         members = list(self._workers().values())
         _log.warning("the lease passes without an answer from the store: ending all runs")
         for member in members:
-            member.fence()
+            self._end_lease(member)
         for member in members:
             await member.gone.wait()
         await strays_gone(self._members, self._clock)
@@ -277,7 +296,8 @@ class Supervisor:
             now = self._clock.monotonic()
             for member in self._members:
                 if member.overdue is None and (overdue := member.look(now)) is not None:
-                    _log.warning("job %s does not end: ending %s", overdue.job_id, member.spec.setup.name)
+                    about = {"job_id": str(overdue.job_id), "worker_id": str(member.worker_id)}
+                    _log.warning("job %s does not end: ending %s", overdue.job_id, member.spec.setup.name, extra=about)
                     member.overdue = overdue
                     member.kill()
 

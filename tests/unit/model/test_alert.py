@@ -7,18 +7,23 @@ import pytest
 from tidewheel.errors import Invalid
 from tidewheel.model.alert import (
     AlertFacts,
+    ClockFact,
+    DiskFact,
     Finding,
     KindFact,
     QueueFact,
+    ReplicaFact,
     Rule,
     ScheduleFact,
     SnapshotFact,
+    TableFact,
     WindowSpec,
     find,
     muted_by,
     parse_rules,
     turn,
 )
+from tidewheel.model.alert_bounds import parse_bounds
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -41,10 +46,46 @@ MINUTE = timedelta(minutes=1)
         (AlertFacts(schedules=[ScheduleFact("t", "s", None, NOON)]), [Rule.SCHEDULE_MISSED]),
         (AlertFacts(snapshots=[SnapshotFact(1, 29 * MINUTE)]), []),
         (AlertFacts(snapshots=[SnapshotFact(1, 30 * MINUTE)]), [Rule.HELD_SNAPSHOT]),
+        (AlertFacts(tables=[TableFact("job", 0, 999_999)]), []),
+        (AlertFacts(tables=[TableFact("job", 1_000_000, 1_000_000)]), []),
+        (AlertFacts(tables=[TableFact("job", 999_999, 1_000_000)]), [Rule.BLOAT]),
+        (AlertFacts(replicas=[ReplicaFact("r", (256 << 20) - 1, 4 * MINUTE)]), []),
+        (AlertFacts(replicas=[ReplicaFact("r", 256 << 20, None)]), [Rule.REPLICA_LAG]),
+        (AlertFacts(replicas=[ReplicaFact("r", 0, 5 * MINUTE)]), [Rule.REPLICA_LAG]),
+        (AlertFacts(disks=[DiskFact("x.db", 512 << 20)]), []),
+        (AlertFacts(disks=[DiskFact("x.db", (512 << 20) - 1)]), [Rule.DISK_SPACE]),
+        (AlertFacts(clocks=[ClockFact("w", timedelta(seconds=4))]), []),
+        (AlertFacts(clocks=[ClockFact("w", timedelta(seconds=-5))]), [Rule.CLOCK]),
+        (AlertFacts(clocks=[ClockFact("w", -MINUTE), ClockFact("w", 2 * MINUTE)]), [Rule.CLOCK]),
     ],
 )
 def test_each_rule_finds_what_it_is_for_from_its_bound_on(facts: AlertFacts, rules: list[Rule]) -> None:
     assert [finding.rule for finding in find(facts)] == rules
+
+
+def test_bounds_are_set_by_name() -> None:
+    bounds = parse_bounds(["queue_age=20m", "clock_offset=500ms", "free_disk=2GiB", "failure_rate=0.9", "dead_rows=7"])
+    assert (bounds.queue_age, bounds.clock_offset) == (20 * MINUTE, timedelta(milliseconds=500))
+    assert (bounds.free_disk, bounds.failure_rate, bounds.dead_rows) == (2 << 30, 0.9, 7)
+    assert bounds.no_worker == MINUTE
+    facts = AlertFacts(queues=[QueueFact("q", 19 * MINUTE, 1)])
+    assert (find(facts, bounds), len(find(facts))) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("queue_age", "alert: must be one of schedule_late"),
+        ("queue=1m", "alert: must be one of schedule_late"),
+        ("queue_age=long", "alert: queue_age: must be a duration"),
+        ("dead_rows=-1", "alert: dead_rows must be a number above 0"),
+        ("failure_rate=x", "alert: failure_rate must be a number above 0"),
+        ("free_disk=much", "alert: free_disk"),
+    ],
+)
+def test_bounds_that_nobody_can_mean_are_refused(text: str, why: str) -> None:
+    with pytest.raises(Invalid, match=why):
+        parse_bounds([text])
 
 
 def test_a_held_snapshot_is_told_with_its_process_and_age() -> None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewheel.errors import Invalid
+from tidewheel.model.bucket import Level
 from tidewheel.model.limit import Standing, release_by_end, release_by_refill
-from tidewheel.model.rate import SLACK, Level, Pace, next_token, parse_pace, refill
+from tidewheel.model.rate import SLACK, Pace, next_token, parse_pace
 
 SECOND = 1_000_000
 TEN = Pace(10, 1, 10)
@@ -58,15 +59,15 @@ def test_a_pace_that_is_nonsense_is_refused(text: object, burst: Any, field: str
 
 def test_tokens_come_one_by_one_and_never_more_than_the_burst() -> None:
     level = Level(0.0, 0)
-    assert [refill(level, TEN, tenth * 100_000).whole for tenth in range(13)] == [*range(11), 10, 10]
+    assert [TEN.bucket.filled(level, tenth * 100_000).whole() for tenth in range(13)] == [*range(11), 10, 10]
 
 
 def test_a_token_that_is_announced_is_there_and_not_before() -> None:
-    level = refill(Level(0.0, 0), TEN, 30_000)
+    level = TEN.bucket.filled(Level(0.0, 0), 30_000)
     due = next_token(level, TEN)
     assert due == 100_000
-    assert refill(level, TEN, due).whole == 1
-    assert refill(level, TEN, due - 1).whole == 0
+    assert TEN.bucket.filled(level, due).whole() == 1
+    assert TEN.bucket.filled(level, due - 1).whole() == 0
 
 
 @given(
@@ -78,7 +79,7 @@ def test_a_token_that_is_announced_is_there_and_not_before() -> None:
 def test_whoever_looks_when_a_token_is_announced_finds_it(starts: int, seconds: int, tokens: float, burst: int) -> None:
     pace = Pace(starts, seconds, burst)
     level = Level(min(tokens, burst), 1_900_000_000 * SECOND)
-    assert refill(level, pace, next_token(level, pace)).whole >= min(burst, level.whole + 1)
+    assert pace.bucket.filled(level, next_token(level, pace)).whole() >= min(burst, level.whole() + 1)
 
 
 @given(
@@ -96,18 +97,18 @@ def test_whatever_the_clock_does_there_are_never_more_starts_than_time_and_burst
         now, forward = now + step, forward + max(0, step)
         number = min(wish, standing.room(now))
         standing, started = standing.started(number, now), started + number
-        assert started <= burst + forward / pace.micros + 1e-3
+        assert started <= burst + forward / pace.bucket.interval + 1e-3
 
 
 def test_a_clock_that_was_set_back_far_does_not_stop_the_bucket_until_that_time_comes_again() -> None:
-    level = refill(Level(0.0, 1000 * SECOND), TEN, 10 * SECOND)
+    level = TEN.bucket.filled(Level(0.0, 1000 * SECOND), 10 * SECOND)
     assert level == Level(0.0, 10 * SECOND)
-    assert refill(level, TEN, 11 * SECOND).whole == 10
+    assert TEN.bucket.filled(level, 11 * SECOND).whole() == 10
 
 
 def test_someone_who_waited_for_the_lock_and_comes_with_an_old_time_gets_no_time_twice() -> None:
     level = Level(0.0, 1000 * SECOND)
-    assert refill(level, TEN, 1000 * SECOND - SLACK // 2) == level
+    assert TEN.bucket.filled(level, 1000 * SECOND - SLACK // 2) == level
 
 
 def test_an_end_gives_no_token_back() -> None:

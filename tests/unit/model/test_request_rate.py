@@ -1,22 +1,21 @@
 """The rate of requests: a bucket of tokens."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewheel.errors import Invalid
-from tidewheel.model.request_rate import Bucket, Rate, check_rate, full_at, take
+from tidewheel.model.bucket import Level
+from tidewheel.model.request_rate import Rate, check_rate, take
 
 RATE = Rate(2.0, 3)
 
 
 def test_a_burst_is_allowed_and_then_the_rate() -> None:
-    bucket, told = None, []
+    level, told = None, []
     for now in (0.0, 0.0, 0.0, 0.0, 0.4, 0.5, 0.5, 10.0):
-        answer = take(bucket, RATE, now)
-        bucket = answer.bucket
+        answer = take(level, RATE, now)
+        level = answer.left
         told.append((answer.allowed, answer.remaining, answer.retry_after))
     assert told == [
         (True, 2, 0),
@@ -34,21 +33,21 @@ def test_the_fields_of_http_are_whole_seconds_that_are_long_enough() -> None:
     slow = Rate(0.1, 2)
     first = take(None, slow, 100.0)
     assert (first.limit, first.remaining, first.reset) == (2, 1, 10)
-    last = take(take(first.bucket, slow, 100.0).bucket, slow, 100.5)
+    last = take(take(first.left, slow, 100.0).left, slow, 100.5)
     assert (last.allowed, last.retry_after) == (False, 10)
-    assert take(last.bucket, slow, 100.5 + last.retry_after).allowed
+    assert take(last.left, slow, 100.5 + last.retry_after).allowed
 
 
 def test_what_costs_more_than_a_burst_waits_for_a_full_bucket_and_is_owed() -> None:
     big = take(None, RATE, 0.0, cost=9)
-    assert (big.allowed, big.bucket.tokens, big.remaining, big.reset) == (True, -6.0, 0, 5)
-    assert not take(big.bucket, RATE, 3.0).allowed
-    assert take(big.bucket, RATE, 3.5).allowed
-    assert not take(Bucket(2.9, 0.0), RATE, 0.0, cost=9).allowed
+    assert (big.allowed, big.left.tokens, big.remaining, big.reset) == (True, -6.0, 0, 5)
+    assert not take(big.left, RATE, 3.0).allowed
+    assert take(big.left, RATE, 3.5).allowed
+    assert not take(Level(2.9, 0.0), RATE, 0.0, cost=9).allowed
 
 
 def test_a_clock_that_stands_still_or_steps_back_gives_nothing_away() -> None:
-    empty = Bucket(0.0, 50.0)
+    empty = Level(0.0, 50.0)
     assert not take(empty, RATE, 50.0).allowed
     assert not take(empty, RATE, 10.0).allowed
 
@@ -61,18 +60,17 @@ def test_a_clock_that_stands_still_or_steps_back_gives_nothing_away() -> None:
 def test_in_no_time_more_is_allowed_than_the_burst_and_the_rate(
     rate: float, burst: int, steps: list[tuple[float, int]]
 ) -> None:
-    bucket, now, spent, largest = None, 0.0, 0, 0
+    level, now, spent, largest = None, 0.0, 0, 0
     for wait, cost in steps:
         now += wait
-        answer = take(bucket, Rate(rate, burst), now, cost)
-        bucket = answer.bucket
+        answer = take(level, Rate(rate, burst), now, cost)
+        level = answer.left
         spent += cost if answer.allowed else 0
         largest = max(largest, cost)
         assert answer.remaining <= burst
         assert spent <= burst + now * rate + largest + 1e-6
         if not answer.allowed:
-            assert take(bucket, Rate(rate, burst), now + answer.retry_after + 1e-6, cost).allowed
-        assert math.isclose(full_at(bucket, Rate(rate, burst)), now + (burst - bucket.tokens) / rate)
+            assert take(level, Rate(rate, burst), now + answer.retry_after + 1e-6, cost).allowed
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, float("nan"), float("inf"), 1e9])

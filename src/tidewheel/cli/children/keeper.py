@@ -5,7 +5,7 @@ import contextlib
 import uuid
 
 from tidewheel.clock import SystemClock
-from tidewheel.keeper import Keeper, chores_of
+from tidewheel.keeper import Keeper, chores_of, show_chores
 from tidewheel.wiring import open_all
 from tidewheel.worker.child import Greeting, run_child
 from tidewheel.worker.link import Drain, Ready
@@ -15,7 +15,9 @@ async def _keep(greeting: Greeting) -> None:
     store, blobs = await open_all(greeting.setup)
     clock = SystemClock()
     chores = chores_of(store, clock, greeting.setup.upkeep, blobs)
-    keeping = asyncio.ensure_future(Keeper(store, chores, clock, uuid.uuid4()).run())
+    keeper = Keeper(store, chores, clock, uuid.uuid4())
+    show_chores(keeper, greeting.registry)
+    keeping = asyncio.ensure_future(keeper.run())
     greeting.link.send(Ready())
     async for word in greeting.words:
         if isinstance(word, Drain):

@@ -35,7 +35,7 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
     )
     keep_runs_apart()
     route_output()
-    tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch)
+    tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch, shop.numbers)
     return Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
 
 

@@ -2,17 +2,17 @@
 
 from contextlib import AsyncExitStack
 
-import typer
-
 from tidewheel.cli.serving import certificate_of, rate_of
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
+from tidewheel.observe import tracing
+from tidewheel.observe.own_log import announce
 from tidewheel.server import Address, Service, Serving, build_app
 from tidewheel.server.access import Auth, Door, check_exposure
 from tidewheel.server.serving import LINGER
 from tidewheel.server.views import Views
 from tidewheel.wiring import open_all, replica_of
-from tidewheel.worker.child import Greeting, run_child
+from tidewheel.worker.child import Greeting, run_child, send_last_spans
 from tidewheel.worker.link import Drain, Ready, TakeOver
 
 
@@ -30,13 +30,15 @@ async def _serve(greeting: Greeting) -> None:
         door = Door(store, clock, keyless=check_exposure(serve.host, Auth(serve.auth)), rate=rate_of(serve))
         stack.push_async_callback(door.close)
         service = Service(store, blobs, clock, views)
+        service.metrics.join(greeting.registry, greeting.inquiry.ask)
         stack.push_async_callback(service.close)
         serving = Serving(build_app(service, door), service, address, clock, certificate)
         await serving.start()
+        stack.push_async_callback(send_last_spans, tracing.start(setup.otel, setup.name))
         greeting.link.send(Ready())
         if setup.name.endswith("/server-0"):
             url = address.url_by("http" if certificate is None else "https")
-            typer.echo(f"Tidewheel answers at {url} (dashboard: {url}/ui, docs: {url}/docs)")
+            announce(setup.log, f"Tidewheel answers at {url} (dashboard: {url}/ui, docs: {url}/docs)")
         async for word in greeting.words:
             if isinstance(word, TakeOver):
                 serving.take_over(word.older, word.newest)

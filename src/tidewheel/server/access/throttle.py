@@ -4,10 +4,9 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
 
-import msgspec
-
 from tidewheel.clock import Clock
-from tidewheel.model.request_rate import Allowance, Bucket, Rate, take
+from tidewheel.model.bucket import Level
+from tidewheel.model.request_rate import Allowance, Rate, take
 
 MOST_REMEMBERED: Final = 10_000
 
@@ -21,18 +20,18 @@ class Throttle:
     def __init__(self, clock: Clock, *, most: int = MOST_REMEMBERED) -> None:
         self._clock = clock
         self._most = most
-        self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
+        self._levels: OrderedDict[Hashable, Level[float]] = OrderedDict()
 
     def take(self, who: Hashable, rate: Rate, cost: int = 1) -> Allowance:
         """Decide on a request of someone."""
-        answer = take(self._buckets.get(who), rate, self._clock.monotonic(), cost)
-        self._buckets[who] = answer.bucket
-        self._buckets.move_to_end(who)
-        while len(self._buckets) > self._most:
-            self._buckets.popitem(last=False)
+        answer = take(self._levels.get(who), rate, self._clock.monotonic(), cost)
+        self._levels[who] = answer.left
+        self._levels.move_to_end(who)
+        while len(self._levels) > self._most:
+            self._levels.popitem(last=False)
         return answer
 
     def give_back(self, who: Hashable, cost: int = 1) -> None:
         """Return what was taken for something that does not count after all."""
-        if bucket := self._buckets.get(who):
-            self._buckets[who] = msgspec.structs.replace(bucket, tokens=bucket.tokens + cost)
+        if level := self._levels.get(who):
+            self._levels[who] = level.after(-cost)

@@ -13,6 +13,7 @@ from starlette.routing import compile_path
 
 from tidewheel.errors import TideError, Unauthenticated
 from tidewheel.model.job import DEFAULT_TENANT
+from tidewheel.model.problem import CODES
 from tidewheel.model.session import SessionToken, begin_session
 from tidewheel.server.access import Door
 from tidewheel.server.dashboard import cookies
@@ -24,11 +25,11 @@ from tidewheel.server.dashboard.pulse import Pulse
 from tidewheel.server.dashboard.rendering import Renderer
 from tidewheel.server.dashboard.request import Request
 from tidewheel.server.dashboard.table import DEEDS, PAGES, PIPES
-from tidewheel.server.dashboard.visit import Deed, Done, Page, Piped, Visit
+from tidewheel.server.dashboard.visit import Deed, Done, Form, Page, Piped, Visit
 from tidewheel.server.endpoint import HTML, Answer
 from tidewheel.server.entrance import Visitor, check_local
 from tidewheel.server.guests import Ticket
-from tidewheel.server.problems import CODES, Refused, refusal_of
+from tidewheel.server.problems import Refused, refusal_of
 from tidewheel.server.service import Service
 
 HOME: Final = "/ui"
@@ -63,6 +64,12 @@ class Dashboard:
         self._renderer = Renderer(self._assets)
         self._pulse = Pulse(service.clock)
         self._routes = {"GET": _routes([*PAGES, *PIPES]), "POST": _routes(DEEDS)}
+        self._own_forms = {LOGOUT: self._logout, SWITCH: self._switch}
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Where forms are sent to."""
+        return (LOGIN, *self._own_forms, *(deed.path for _, deed in self._routes["POST"]))
 
     def serves(self, path: str) -> bool:
         """Tell whether a path is the dashboard's."""
@@ -106,12 +113,8 @@ class Dashboard:
         if method == "POST":
             token = form.pop("form_token", ("",))[0]
             check_form(request.headers, request.browser, token)
-            if request.path == LOGOUT:
-                return self._go(request, Done(LOGIN, "You are signed out."), forget=(cookies.SESSION, cookies.TENANT))
-            if request.path == SWITCH:
-                tenant = desk.visitor.actor.scope(form.get("tenant", ("",))[0].strip()) or DEFAULT_TENANT
-                made = CookieMaker(secure=request.secure).tenant(tenant)
-                return self._go(request, Done(HOME, f"You look at tenant {tenant}.", (made,)))
+            if request.path in self._own_forms:
+                return self._own_forms[request.path](request, desk, form)
         for pattern, target in self._routes.get(method, []):
             if found := pattern.match(request.path):
                 return await self._run(request, self._visit(request, desk, found.groupdict(), form), target)
@@ -152,6 +155,14 @@ class Dashboard:
         return self._go(
             request, Done(to if _is_ours(to) else HOME, "", (made,)), forget=(cookies.VISIT, cookies.TENANT)
         )
+
+    def _logout(self, request: Request, _: Desk, __: Form) -> Answer:
+        return self._go(request, Done(LOGIN, "You are signed out."), forget=(cookies.SESSION, cookies.TENANT))
+
+    def _switch(self, request: Request, desk: Desk, form: Form) -> Answer:
+        tenant = desk.visitor.actor.scope(form.get("tenant", ("",))[0].strip()) or DEFAULT_TENANT
+        made = CookieMaker(secure=request.secure).tenant(tenant)
+        return self._go(request, Done(HOME, f"You look at tenant {tenant}.", (made,)))
 
     # Pages and deeds
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from tidewheel.errors import Forbidden
 from tidewheel.server.access import Door
-from tidewheel.server.endpoint import Answer, Call, Endpoint
+from tidewheel.server.endpoint import ALL_TENANTS, Answer, Call, Endpoint, RequestHeader
 from tidewheel.server.entrance import Visitor, check_may
 from tidewheel.server.guests import Ticket
 from tidewheel.server.reading import convert, read_query
@@ -33,14 +33,25 @@ class Desk:
     def may(self, name: str) -> bool:
         """Tell whether the visitor may use an endpoint, so that a page can leave out the rest."""
         try:
-            check_may(self.visitor.actor, _BY_NAME[name])
+            self.check(name)
         except Forbidden:
             return False
         return True
 
+    def check(self, name: str) -> None:
+        """Raise Forbidden if the visitor may not use an endpoint."""
+        check_may(self.visitor.actor, _BY_NAME[name])
+
     async def ask(self, name: str, /, *, query: Mapping[str, Any] | None = None, body: Any = None, **path: str) -> Any:
         """Return what an endpoint answers. Raises what it raises, and Forbidden."""
         return (await self.answer(name, query=query, body=body, headers=None, **path)).body
+
+    async def ask_widely(
+        self, name: str, /, *, query: Mapping[str, Any] | None = None, body: Any = None, **path: str
+    ) -> Any:
+        """Ask about the things of all tenants, if the visitor may see those, or else about those of its own."""
+        headers = {RequestHeader.TENANT.value[0].lower(): ALL_TENANTS}
+        return (await self.answer(name, query=query, body=body, headers=headers, **path)).body
 
     async def answer(
         self,

@@ -30,6 +30,11 @@ MARKS: Final[Mapping[str, str]] = {
     "skipped": "↷",
     "missed": "◌",
     "gone": "·",
+    "firing": "▲",
+    "resolved": "✓",
+    "pending": "○",
+    "sent": "✓",
+    "failed": "✕",
 }
 """A shape for each state, so that colour is never all that tells them apart."""
 NOTHING: Final = "\N{EN DASH}"
@@ -57,6 +62,7 @@ class Renderer:
                 "size": size,
                 "number": number,
                 "pretty": pretty,
+                "pretty_text": lambda text: msgspec.json.format(text, indent=2),
                 "short": short,
                 "mark": lambda state: MARKS.get(str(state), "·"),
             }

@@ -5,6 +5,7 @@ from typing import Final
 from tidewheel.model.access import Action
 from tidewheel.server.dashboard.pages import (
     admin,
+    alerts,
     dead_letters,
     files,
     fleet,
@@ -12,6 +13,7 @@ from tidewheel.server.dashboard.pages import (
     job,
     jobs,
     logs,
+    notifications,
     overview,
     schedules,
 )
@@ -43,6 +45,16 @@ PAGES: Final = (
     Page("/ui/queues", "Queues", "queues.html", fleet.load_queues, Action.JOBS_READ, menu="Queues"),
     Page("/ui/workers", "Workers", "workers.html", fleet.load_workers, Action.WORKERS_READ, menu="Workers"),
     Page("/ui/artifacts", "Artifacts", "artifacts.html", files.load, Action.ARTIFACTS_READ, SLOWLY, "Artifacts"),
+    Page("/ui/alerts", "Alerts", "alerts.html", alerts.load, Action.ALERTS_READ, menu="Alerts"),
+    Page(
+        "/ui/notifications",
+        "Notifications",
+        "notifications.html",
+        notifications.load,
+        Action.NOTIFICATIONS_READ,
+        SLOWLY,
+        "Notifications",
+    ),
     Page("/ui/keys", "Keys", "keys.html", admin.load_keys, Action.KEYS_READ, SLOWLY, "Keys"),
     Page("/ui/audit", "Audit log", "audit.html", admin.load_audit, Action.AUDIT_READ, menu="Audit"),
 )
@@ -60,6 +72,15 @@ DEEDS: Final = (
     Deed("/ui/gates/{id}/open", flow.open_gate),
     Deed("/ui/limits", flow.set_limit),
     Deed("/ui/limits/remove", flow.remove_limit),
+    Deed("/ui/alerts/{id}/acknowledge", alerts.acknowledge),
+    Deed("/ui/maintenance", alerts.add_window),
+    Deed("/ui/maintenance/{id}/remove", alerts.remove_window),
+    Deed("/ui/channels", notifications.add_channel),
+    Deed("/ui/channels/{id}/remove", notifications.remove_channel),
+    Deed("/ui/channels/{id}/enable", notifications.enable_channel),
+    Deed("/ui/subscriptions", notifications.subscribe),
+    Deed("/ui/subscriptions/{id}/remove", notifications.unsubscribe),
+    Deed("/ui/deliveries/{id}/resend", notifications.resend),
     Deed("/ui/keys", admin.create_key),
     Deed("/ui/keys/{id}/revoke", admin.revoke_key),
 )

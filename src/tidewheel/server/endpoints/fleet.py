@@ -44,6 +44,8 @@ class WorkerDocument(msgspec.Struct, frozen=True, kw_only=True):
     """When it was last heard of."""
     lease_until: Instant
     ended_at: Instant | None
+    clock_ahead: float | None
+    """By how many seconds its clock was ahead of the database's when it last said so."""
 
 
 class WorkerList(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,4 +158,5 @@ def _worker(worker: Worker) -> WorkerDocument:
         beat_at=worker.beat_at,
         lease_until=worker.lease_until,
         ended_at=worker.ended_at,
+        clock_ahead=None if worker.clock_ahead is None else worker.clock_ahead.total_seconds(),
     )

@@ -6,11 +6,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from tidewheel.errors import Invalid, NotFound
+from tidewheel.errors import NotFound
 from tidewheel.model.access import Action
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.limit import Limit
-from tidewheel.model.rate import parse_pace
+from tidewheel.model.rate import pace_of
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
@@ -147,9 +147,7 @@ async def gates(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answer:
     """Set how many jobs with a key may run at once, or start in a time, or both."""
     request = call.body
-    if request.burst is not None and request.rate is None:
-        raise Invalid("burst", "is for limits with a rate")
-    rate = None if request.rate is None else parse_pace(request.rate, request.burst)
+    rate = pace_of(request.rate, request.burst)
     limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.tenant)
     told: dict[str, Any] = {"most": request.most, "rate": request.rate, "burst": request.burst}
     await record(service, call, Action.LIMITS_WRITE, limit.key, did="set", **told)

@@ -74,6 +74,8 @@ class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
     channel: Name
     events: Annotated[list[Event], Meta(min_length=1, max_length=len(Event))]
+    tenant: Name | None = None
+    """Of whose jobs; for a channel of the operators, which otherwise hears of all."""
     kind: Name | None = None
     schedule: Name | None = None
     label: Annotated[str, Meta(max_length=401)] | None = None
@@ -89,6 +91,7 @@ class SubscriptionDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     id: UUID
     channel: str
+    channel_id: UUID
     events: list[Event]
     tenant: str | None
     kind: str | None
@@ -112,6 +115,17 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     limit: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 50
     cursor: Annotated[str, Meta(max_length=200)] | None = None
     """The `next_cursor` of the page before."""
+    after: UUID | None = None
+    """Begin after the delivery with this id instead."""
+
+
+class DeliveryAttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """One try to deliver a message."""
+
+    at: Instant
+    accepted: bool
+    answer: str
+    """What it came to."""
 
 
 class DeliveryDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,11 +135,17 @@ class DeliveryDocument(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str
     """The same whenever it is sent."""
     channel: str
+    channel_id: UUID
     event: Event
+    tenant: str | None
+    """Whose job it was about; None for what concerns all."""
     state: DeliveryState
     tries: int
+    """Since it was first to be sent, or was last to be sent again."""
     answer: str
     """What the last try came to."""
+    attempts: list[DeliveryAttemptDocument]
+    """All tries, first to last."""
     created_at: Instant
     next_at: Instant | None
     ended_at: Instant | None
@@ -181,6 +201,7 @@ async def subscribe(service: Service, call: Call[SubscriptionRequest, NoQuery]) 
     spec = SubscriptionSpec(
         channel=request.channel,
         events=frozenset(request.events),
+        tenant=request.tenant,
         kind=request.kind,
         schedule=request.schedule,
         label=None if request.label is None else parse_label(request.label),
@@ -210,7 +231,7 @@ async def unsubscribe(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def deliveries(service: Service, call: Call[None, DeliveryQuery]) -> Answer:
     """Return a page of the delivery log."""
     query = call.query
-    after = unseal_id(_SCOPE, query.cursor)
+    after = query.after or unseal_id(_SCOPE, query.cursor)
     found = await service.store.deliveries(tenant=call.scope, state=query.state, limit=query.limit, after=after)
     last = found[-1].id if len(found) == query.limit else None
     return Answer(DeliveryPage(deliveries=[_delivery(one) for one in found], next_cursor=seal_id(_SCOPE, last)))
@@ -252,6 +273,7 @@ def _subscription(wish: Subscription) -> SubscriptionDocument:
     return SubscriptionDocument(
         id=wish.id,
         channel=wish.channel,
+        channel_id=wish.channel_id,
         events=sorted(wish.events),
         tenant=wish.tenant,
         kind=wish.kind,
@@ -268,12 +290,15 @@ def _delivery(delivery: Delivery) -> DeliveryDocument:
         id=delivery.id,
         event_id=delivery.key,
         channel=delivery.channel,
+        channel_id=delivery.channel_id,
         event=delivery.event,
+        tenant=delivery.tenant,
         state=delivery.state,
         tries=delivery.tries,
         answer=delivery.answer,
+        attempts=[DeliveryAttemptDocument(**msgspec.structs.asdict(each)) for each in delivery.attempts],
         created_at=delivery.created_at,
-        next_at=delivery.next_at if delivery.state is DeliveryState.PENDING else None,
+        next_at=delivery.next_at,
         ended_at=delivery.ended_at,
         body=delivery.body,
     )

@@ -16,13 +16,19 @@ from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, scope_of
-from tidewheel.server.job_request import Name
+from tidewheel.server.job_request import Name, one_key
 from tidewheel.server.names import id_in
 from tidewheel.server.preconditions import etag_of, expected_version, required_version
-from tidewheel.server.reading import parameter
+from tidewheel.server.reading import parameter, read_key
 from tidewheel.server.recording import record
-from tidewheel.server.schedule_document import SchedulePage, occurrence_document, schedule_document
-from tidewheel.server.schedule_request import SchedulePatch, ScheduleRequest, patched, schedule_spec_of
+from tidewheel.server.schedule_document import SchedulePage, schedule_document, triggered_document
+from tidewheel.server.schedule_request import (
+    SchedulePatch,
+    ScheduleRequest,
+    TriggerRequest,
+    patched,
+    schedule_spec_of,
+)
 from tidewheel.server.service import Service
 from tidewheel.triggers import Cron, Interval
 from tidewheel.triggers.planning import trigger_of
@@ -118,12 +124,15 @@ async def resume(service: Service, call: Call[None, NoQuery]) -> Answer:
     return _answer(schedule)
 
 
-async def trigger(service: Service, call: Call[None, NoQuery]) -> Answer:
+async def trigger(service: Service, call: Call[TriggerRequest, NoQuery]) -> Answer:
     """Make a job of a schedule now."""
     schedule = await known(service, call)
-    made = await service.store.trigger_schedule(schedule.id, tenant=schedule.tenant)
-    await _record(service, call, schedule, "trigger", job=str(made.job_id))
-    return Answer(occurrence_document(made), ACCEPTED, (("location", f"/v1/jobs/{made.job_id}"),))
+    key = one_key(read_key(call.headers), call.body.idempotency_key)
+    made, created = await service.store.trigger_schedule(schedule.id, key=key, tenant=schedule.tenant)
+    if created:
+        await _record(service, call, schedule, "trigger", job=str(made.job_id))
+    location = ("location", f"/v1/jobs/{made.job_id}")
+    return Answer(triggered_document(made, created=created), ACCEPTED if created else OK, (location,))
 
 
 async def delete(service: Service, call: Call[None, NoQuery]) -> Answer:

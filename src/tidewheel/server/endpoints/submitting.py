@@ -8,9 +8,11 @@ from uuid import UUID
 
 import msgspec
 
-from tidewheel.errors import Invalid, OutcomeUnknown, TideError
+from tidewheel.errors import Invalid, OutcomeUnknown, TideError, TooMany
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
+from tidewheel.model.trace import trace_of
+from tidewheel.observe.tracing import sending
 from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.intake import Intake
@@ -93,39 +95,68 @@ async def _take_in(
     store: Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]],
 ) -> list[Submitted]:
     """Store jobs within the bounds of their tenants, and have it written down."""
-    owners = Counter(spec.tenant for spec in specs)
-    await _check_quotas(service, specs, list(owners))
+    with sending(specs, trace_of(call.headers.get("traceparent"), call.headers.get("tracestate"))) as traced:
+        return await _store_traced(service, call, traced, store)
+
+
+async def _store_traced(
+    service: Service,
+    call: Call[Any, Any],
+    specs: Sequence[JobSpec],
+    store: Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]],
+) -> list[Submitted]:
+    let_in = await _let_in(service, specs)
     try:
         answers = await store(specs)
     except OutcomeUnknown:
         raise
     except TideError:
-        for tenant, jobs in owners.items():
-            service.quotas.give_back(tenant, jobs)
+        _give_back(service, let_in)
         raise
-    for tenant, jobs in owners.items():
+    for tenant in dict.fromkeys(spec.tenant for spec in specs):
         pairs = zip(specs, answers, strict=True)
         made = [answer.job_id for spec, answer in pairs if answer.created and spec.tenant == tenant]
-        service.quotas.give_back(tenant, jobs - len(made))
+        service.quotas.give_back(tenant, let_in[tenant] - len(made))
         service.audit.note_submit(call.actor, made, tenant=tenant)
+    for queue, jobs in Counter(spec.queue for spec, one in zip(specs, answers, strict=True) if one.created).items():
+        service.metrics.submitted(queue, jobs)
     return answers
 
 
-async def _check_quotas(service: Service, specs: Sequence[JobSpec], tenants: Sequence[str]) -> None:
-    """Let all in, or none."""
-    passed: list[tuple[str, int]] = []
-    for tenant in tenants:
-        own = [position for position, spec in enumerate(specs) if spec.tenant == tenant]
+async def _let_in(service: Service, specs: Sequence[JobSpec]) -> Counter[str]:
+    """Let all in, or none, and return how many of each tenant. A repeat of what was stored is always let in."""
+    everyone = range(len(specs))
+    try:
+        return await _check_quotas(service, specs, everyone)
+    except (TooMany, Invalid):  # so that the store is only asked when it matters
+        if not any(spec.idempotency_key for spec in specs):
+            raise
+        seen = await service.store.seen_before(specs)
+        if not any(seen):
+            raise
+        return await _check_quotas(service, specs, [position for position in everyone if not seen[position]])
+
+
+async def _check_quotas(service: Service, specs: Sequence[JobSpec], positions: Sequence[int]) -> Counter[str]:
+    """Let some of the jobs in, or none of them, and return how many of each tenant."""
+    passed: Counter[str] = Counter()
+    for tenant in dict.fromkeys(specs[position].tenant for position in positions):
+        own = [position for position in positions if specs[position].tenant == tenant]
         try:
             await service.quotas.check(tenant, [len(_encode(specs[position].args)) for position in own])
         except TideError as error:
-            for earlier, jobs in passed:
-                service.quotas.give_back(earlier, jobs)
-            if len(tenants) > 1 and isinstance(error, Invalid):
+            _give_back(service, passed)
+            if len(specs) > 1 and isinstance(error, Invalid):
                 found = _POSITION.match(error.field)
                 raise Invalid(f"specs[{own[int(found[1]) if found else 0]}].args", error.why) from None
             raise
-        passed.append((tenant, len(own)))
+        passed[tenant] = len(own)
+    return passed
+
+
+def _give_back(service: Service, let_in: Counter[str]) -> None:
+    for tenant, jobs in let_in.items():
+        service.quotas.give_back(tenant, jobs)
 
 
 def _one_by(intake: Intake) -> Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]]:

@@ -42,8 +42,8 @@ async def ready(service: Service, _: Call[None, NoQuery]) -> Answer:
 
 
 async def metrics(service: Service, _: Call[None, NoQuery]) -> Answer:
-    """Return the numbers of this server, its store and its workers."""
-    return Answer(await service.metrics.page(service.under_way), media_type=MEDIA_TYPE)
+    """Return the numbers of this server and of the processes beside it, and of its store."""
+    return Answer(await service.metrics.page(), media_type=MEDIA_TYPE)
 
 
 async def openapi(service: Service, _: Call[None, NoQuery]) -> Answer:

@@ -6,8 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Forbidden
+from tidewheel.model.checks import duration_text
 from tidewheel.model.tenant import LEAST_PAYLOAD, LEAST_WEIGHT, MOST_PAYLOAD, MOST_QUEUED, MOST_WEIGHT, Tenant
 from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.job_request import Duration, duration_of
 from tidewheel.server.service import Service
 
 
@@ -20,6 +22,8 @@ class TenantRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How many jobs it may have that have not ended; any number if left out."""
     max_payload: Annotated[int, Meta(ge=LEAST_PAYLOAD, le=MOST_PAYLOAD)] | None = None
     """How many bytes of arguments, as JSON, each of its jobs may have."""
+    keep_logs: Duration | None = None
+    """How long the lines of its runs are kept; as long as everyone's if left out."""
 
 
 class TenantDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +33,7 @@ class TenantDocument(msgspec.Struct, frozen=True, kw_only=True):
     weight: float
     max_queued: int | None
     max_payload: int | None
+    keep_logs: str | None
 
 
 class TenantList(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +51,8 @@ async def find(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def set_tenant(service: Service, call: Call[TenantRequest, NoQuery]) -> Answer:
     """Give a tenant its share and bounds; the store writes down who did."""
     request = call.body
-    tenant = Tenant(call.path["name"], request.weight, request.max_queued, request.max_payload)
+    keep = None if request.keep_logs is None else duration_of(request.keep_logs, "keep_logs")
+    tenant = Tenant(call.path["name"], request.weight, request.max_queued, request.max_payload, keep)
     return Answer(_document(await service.store.set_tenant(tenant, by=call.actor)))
 
 
@@ -60,4 +66,5 @@ def scope_of_all(call: Call[Any, Any], *, wanted: bool) -> str | None:
 
 
 def _document(tenant: Tenant) -> TenantDocument:
-    return TenantDocument(**msgspec.structs.asdict(tenant))
+    keep = None if tenant.keep_logs is None else duration_text(tenant.keep_logs)
+    return TenantDocument(**(msgspec.structs.asdict(tenant) | {"keep_logs": keep}))

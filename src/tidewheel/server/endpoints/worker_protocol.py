@@ -28,6 +28,7 @@ from tidewheel.model.worker_protocol import (
     EndsAnswer,
     GivenBack,
     Heartbeat,
+    HeartbeatRequest,
     Lines,
     LinesAnswer,
     Me,
@@ -153,10 +154,10 @@ async def runs(service: Service, call: Call[None, NoQuery]) -> Answer:
     return Answer(RunList(runs=[run_document(run) for run in owned]))
 
 
-async def beat(service: Service, call: Call[None, NoQuery]) -> Answer:
+async def beat(service: Service, call: Call[HeartbeatRequest, NoQuery]) -> Answer:
     """Renew a lease, and tell which runs were asked to stop."""
     worker = await _own(service, call)
-    beats = await service.store.beat([worker.id])
+    beats = await service.store.beat([worker.id], clock=call.body.clock)
     if not beats:
         raise LeaseLost(worker.id)
     stop = [RunKey(job_id=job_id, token=token) for job_id, token in beats[0].cancelling]

@@ -1,10 +1,10 @@
-"""Endpoints of gates and limits."""
+"""Endpoints of gates, limits, rules and caps."""
 
 from typing import Final
 
 from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint
-from tidewheel.server.endpoints import flow
+from tidewheel.server.endpoints import caps, flow
 
 FLOW: Final = (
     Endpoint(
@@ -67,6 +67,70 @@ FLOW: Final = (
         group="limits",
         action=Action.LIMITS_WRITE,
         handler=flow.remove_limit,
+        answers={204: None},
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/rules",
+        name="list_rules",
+        summary="List the rules that hold for families of keys",
+        group="limits",
+        action=Action.LIMITS_READ,
+        handler=caps.rules,
+        answers={200: caps.RuleList},
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/rules/{name:path}",
+        name="set_rule",
+        summary="Set what holds for each key of a family, whatever tasks declare",
+        group="limits",
+        action=Action.LIMITS_WRITE,
+        everywhere=True,
+        handler=caps.set_rule,
+        body=caps.RuleRequest,
+        answers={200: caps.RuleDocument},
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v1/rules/{name:path}",
+        name="remove_rule",
+        summary="Remove a rule",
+        group="limits",
+        action=Action.LIMITS_WRITE,
+        everywhere=True,
+        handler=caps.remove_rule,
+        answers={204: None},
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/caps",
+        name="list_caps",
+        summary="List the caps of queues",
+        group="limits",
+        action=Action.LIMITS_READ,
+        handler=caps.caps,
+        answers={200: caps.CapList},
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/caps/{queue:path}",
+        name="set_cap",
+        summary="Let at most so many jobs wait in a queue",
+        group="limits",
+        action=Action.LIMITS_WRITE,
+        handler=caps.set_cap,
+        body=caps.CapRequest,
+        answers={200: caps.CapDocument},
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/v1/caps/{queue:path}",
+        name="remove_cap",
+        summary="Let any number of jobs wait in a queue",
+        group="limits",
+        action=Action.LIMITS_WRITE,
+        handler=caps.remove_cap,
         answers={204: None},
     ),
 )

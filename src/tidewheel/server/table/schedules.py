@@ -3,17 +3,17 @@
 from typing import Any, Final
 
 from tidewheel.model.access import Action
+from tidewheel.model.problem import Code
 from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.endpoints import schedule_times, schedules
-from tidewheel.server.problems import Code
 from tidewheel.server.schedule_document import (
-    OccurrenceDocument,
     OccurrencePage,
     PreviewList,
     ScheduleDocument,
     SchedulePage,
+    TriggeredDocument,
 )
-from tidewheel.server.schedule_request import BackfillRequest, SchedulePatch, ScheduleRequest
+from tidewheel.server.schedule_request import BackfillRequest, SchedulePatch, ScheduleRequest, TriggerRequest
 
 _ONE: Final = "/v1/schedules/{id}"
 _STALE: Final[tuple[Code, ...]] = ("bad-header", "precondition-failed")
@@ -107,8 +107,13 @@ SCHEDULES: Final = (
         "trigger_schedule",
         "Make a job of a schedule now",
         schedules.trigger,
-        description="Also of a paused one; its plan stays as it is.",
-        answers={202: OccurrenceDocument},
+        description="Also of a paused one; its plan stays as it is. A repeat with the same key is answered with 200 "
+        "and the first job.",
+        body=TriggerRequest,
+        body_optional=True,
+        headers=(RequestHeader.IDEMPOTENCY_KEY,),
+        answers={200: TriggeredDocument, 202: TriggeredDocument},
+        errors=("bad-header", "key-reused"),
     ),
     _schedule(
         "GET",

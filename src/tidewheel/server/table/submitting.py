@@ -9,6 +9,7 @@ from tidewheel.server.job_request import JobRequest
 from tidewheel.server.reading import JSON, NDJSON
 
 MOST_BATCH_BODY: Final = 32 * 1024 * 1024
+_TRACE: Final = (RequestHeader.TRACEPARENT, RequestHeader.TRACESTATE)
 
 SUBMITTING: Final = (
     Endpoint(
@@ -22,7 +23,7 @@ SUBMITTING: Final = (
         action=Action.JOBS_SUBMIT,
         handler=submitting.submit,
         body=JobRequest,
-        headers=(RequestHeader.IDEMPOTENCY_KEY, RequestHeader.PREFER),
+        headers=(RequestHeader.IDEMPOTENCY_KEY, RequestHeader.PREFER, *_TRACE),
         answers={202: submitting.AcceptedJob, 200: submitting.AcceptedJob},
         errors=("bad-header", "key-reused", "already-active", "queue-full", "id-taken", "conflict", "overloaded"),
     ),
@@ -37,7 +38,7 @@ SUBMITTING: Final = (
         handler=submitting.submit_batch,
         body=list[JobRequest],
         media_types=(JSON, NDJSON),
-        headers=(RequestHeader.IDEMPOTENCY_KEY,),
+        headers=(RequestHeader.IDEMPOTENCY_KEY, *_TRACE),
         answers={202: submitting.AcceptedBatch, 200: submitting.AcceptedBatch},
         errors=("bad-header", "key-reused", "already-active", "queue-full", "id-taken", "conflict"),
         most_body=MOST_BATCH_BODY,

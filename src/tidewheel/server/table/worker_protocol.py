@@ -4,9 +4,9 @@ from typing import Any, Final
 
 from tidewheel.model import worker_protocol as wire
 from tidewheel.model.access import Action
+from tidewheel.model.problem import Code
 from tidewheel.server.endpoint import EVENTS, Endpoint, RequestHeader
 from tidewheel.server.endpoints import worker_protocol
-from tidewheel.server.problems import Code
 
 MOST_ENDS: Final = 32 * 1024 * 1024
 _LOST: Final[tuple[Code, ...]] = ("lease-lost",)
@@ -61,6 +61,8 @@ WORKER_PROTOCOL: Final = (
         "Renew the lease, and hear which runs shall stop",
         worker_protocol.beat,
         wire.Heartbeat,
+        body=wire.HeartbeatRequest,
+        body_optional=True,
         errors=_LOST,
     ),
     _say(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import NotFound
@@ -12,11 +12,14 @@ from tidewheel.model.alert import (
     Alert,
     AlertFacts,
     AlertState,
+    ClockFact,
     Finding,
     KindFact,
     QueueFact,
+    ReplicaFact,
     ScheduleFact,
     SnapshotFact,
+    TableFact,
     Window,
     WindowSpec,
     check_window_spec,
@@ -30,12 +33,18 @@ from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT, Part
 from tidewheel.store.postgres.scheduling import store_now
 
+_FEW: Final = 100
+"""Dead rows that are not worth telling."""
+
 
 class Alerting(Part):
     """See `store.alerting`."""
 
     async def alert_facts(self) -> AlertFacts:
         return await self._db.read(_facts)
+
+    async def queue_waits(self) -> list[QueueFact]:
+        return await self._db.read(_queues)
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._db.transaction(lambda connection: self._keep(connection, findings))
@@ -88,12 +97,19 @@ class Alerting(Part):
         return len(turns.firing) + len(turns.resolved)
 
 
+async def _queues(connection: Connection) -> list[QueueFact]:
+    return [QueueFact(*row) for row in await connection.fetch(SQL["queue_facts"])]
+
+
 async def _facts(connection: Connection) -> AlertFacts:
     return AlertFacts(
-        queues=[QueueFact(*row) for row in await connection.fetch(SQL["queue_facts"])],
+        queues=await _queues(connection),
         kinds=[KindFact(*row) for row in await connection.fetch(SQL["kind_facts"], LOOK_BACK)],
         schedules=[ScheduleFact(*row) for row in await connection.fetch(SQL["schedule_facts"])],
         snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],
+        tables=[TableFact(*row) for row in await connection.fetch(SQL["table_facts"], _FEW)],
+        replicas=[ReplicaFact(*row) for row in await connection.fetch(SQL["replica_facts"])],
+        clocks=[ClockFact(*row) for row in await connection.fetch(SQL["clock_facts"])],
     )
 
 

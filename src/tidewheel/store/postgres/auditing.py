@@ -16,6 +16,7 @@ from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part
 from tidewheel.store.postgres.searching import find_job
 
+_OF_JOB: Final = ("erase_attempts", "erase_notes", "erase_logs", "erase_happenings", "erase_deliveries")
 _LAST: Final = UUID(int=2**128 - 1)
 
 
@@ -50,7 +51,7 @@ class Auditing(Part):
         async def erase(connection: Connection) -> Job:
             tenant = await connection.fetchval(SQL["erase_job"], job_id, time_of(job_id), by.tenant)
             if tenant is not None:
-                for step in ("erase_attempts", "erase_notes", "erase_logs"):
+                for step in _OF_JOB:
                     await connection.execute(SQL[step], job_id)
                 await connection.execute(SQL["lock_segments"])
                 await connection.execute(SQL["unindex_logs"], job_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, time, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -11,11 +11,22 @@ import asyncpg
 from tidewheel.model.gate import why_dropped
 from tidewheel.model.ids import make_id
 from tidewheel.model.log import KEEP_LOGS
-from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, Rule, check_age, longest, rules_of, why_too_old
+from tidewheel.model.retention import (
+    NO_KINDS,
+    Keep,
+    KindKeep,
+    Rule,
+    check_age,
+    log_ages,
+    longest,
+    rules_of,
+    why_too_old,
+)
 from tidewheel.model.states import FINAL, WAITING, Cause, State
 from tidewheel.model.submission import MAX_ID_SKEW
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.ending import Ending, finish
+from tidewheel.store.postgres.log_retention import LogRetention, own_ages
 from tidewheel.store.postgres.parts import Part, gate_of
 from tidewheel.store.postgres.searching import FIRST_ID
 
@@ -31,6 +42,10 @@ class Keeping(Part):
 
     _retired: UUID = FIRST_ID
     _aged: UUID = FIRST_ID
+
+    @cached_property
+    def _log_retention(self) -> LogRetention:
+        return LogRetention()
 
     async def expire(self, *, limit: int = 1000) -> int:
         return await self._end_waiting("lock_expired", Cause.EXPIRED, "its start deadline passed", limit)
@@ -66,8 +81,10 @@ class Keeping(Part):
         self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
     ) -> int:
         rules = rules_of(keep, kinds)
-        gone = await self._drop_days("log", logs)
-        gone += await self._drop_days("log_segment", logs)
+        ages = log_ages(logs, await self._db.read(own_ages))
+        gone = await self._drop_days("log", ages.longest)
+        gone += await self._drop_days("log_segment", ages.longest)
+        await self._log_retention.retire(self._db, ages.shorter, limit)
         await self._db.write(partial(_execute, SQL["fold_tally"]))
         for parent, states in _PARTITIONS.items():
             age = longest(rules, states)

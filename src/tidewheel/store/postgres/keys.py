@@ -64,7 +64,7 @@ class Keys(Auditing):
     async def set_tenant(self, tenant: Tenant, *, by: Actor) -> Tenant:
         check_tenant(tenant)
         refuse_other_tenants(by)
-        values = (tenant.name, float(tenant.weight), tenant.max_queued, tenant.max_payload)
+        values = (tenant.name, float(tenant.weight), tenant.max_queued, tenant.max_payload, tenant.keep_logs)
 
         async def put(connection: Connection) -> Tenant:
             await connection.execute(SQL["lock_lanes"])

@@ -22,6 +22,7 @@ from tidewheel.model.notification import (
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.notify_rows import (
     GONE,
+    attempt_text,
     channel_of,
     checked,
     definition_text,
@@ -129,9 +130,9 @@ class Notifying(Part):
         rows = await connection.fetch(SQL["subscriptions"], None, False)  # noqa: FBT003 - a value of a statement
         wishes = [subscription_of(row, DIALECT) for row in rows]
         lines = [
-            (self._make_id(), m.subscription.channel_id, m.key, m.event, happening.tenant, m.body, m.text)
-            for happening in happenings
-            for m in messages_of(happening, wishes)
+            (self._make_id(), m.subscription.channel_id, m.key, m.event, what.job_id, what.tenant, m.body, m.text)
+            for what in happenings
+            for m in messages_of(what, wishes)
         ]
         if lines:
             await connection.execute(SQL["add_deliveries"], *(list(column) for column in zip(*lines, strict=True)))
@@ -143,8 +144,8 @@ async def _close(connection: Connection, parcel: Parcel, answer: Answer) -> bool
     now = await store_now(connection)
     again = None if answer.accepted or answer.gone else next_try(parcel.tries, parcel.begun_at, now)
     state = DeliveryState.SENT if answer.accepted else DeliveryState.FAILED if again is None else DeliveryState.PENDING
-    values = (parcel.delivery_id, parcel.tries, state, again, answer_text(answer.told))
-    closed = await connection.fetchval(SQL["close_delivery"], *values) is not None
+    values = (parcel.delivery_id, parcel.tries, state, again, answer_text(answer.told), attempt_text(now, answer))
+    closed = await connection.fetchval(SQL["close_delivery"], *values, parcel.begun_at) is not None
     if closed and answer.gone:
         await connection.execute(SQL["disable_channel"], parcel.delivery_id, GONE)
         await connection.execute(SQL["fail_pending"], parcel.delivery_id, GONE)

@@ -7,20 +7,21 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.errors import NotFound
 from tidewheel.model.job import JobSpec
 from tidewheel.model.overlap import Alive, Overlaps, decide_due
-from tidewheel.model.schedule import Fate, Occurrence, Schedule
+from tidewheel.model.schedule import Fate, Occurrence, Schedule, Triggered, trigger_fingerprint
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import Prepared, prepare
 from tidewheel.store.bell import SOON
 from tidewheel.store.faults import Fault, silent
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
-from tidewheel.store.postgres.parts import DIALECT, Part
+from tidewheel.store.postgres.parts import DIALECT, Part, intern_tenant
 from tidewheel.store.postgres.scheduling import locked, store_now
-from tidewheel.store.postgres.submitting import add_own
-from tidewheel.store.schedule_rows import backfill_job, planned_job, schedule_of
-from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, shard_of
+from tidewheel.store.postgres.submitting import add_own, known_by_key
+from tidewheel.store.schedule_rows import backfill_job, occurrence_of, planned_job, schedule_of, triggered_job
+from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, check_trigger_key, shard_of
 from tidewheel.triggers.planning import KEEP_OCCURRENCES, Plan
 
 _TICK: Final = timedelta(microseconds=1)
@@ -60,20 +61,28 @@ class Occurring(Part):
             self._hints.send()
         return len(recorded)
 
-    async def trigger_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Occurrence:
+    async def trigger_schedule(
+        self, schedule_id: UUID, *, key: str | None = None, tenant: str | None = None
+    ) -> Triggered:
+        check_trigger_key(key)
         job_id = self._make_id()
 
-        async def make(connection: Connection) -> datetime:
+        async def make(connection: Connection) -> Triggered:
             schedule = await locked(connection, schedule_id, tenant)
+            if key is not None and (known := await _known(connection, schedule, key)) is not None:
+                return Triggered(known, created=False)
             fire_at = await store_now(connection)
             while not await _add(connection, [(schedule_id, fire_at, "manual", Fate.MADE, "", job_id, None)]):
                 fire_at += _TICK  # there is one of this very instant
-            await self._make(connection, [planned_job(schedule, job_id, fire_at)])
-            return fire_at
+            await add_own(connection, self._lanes, [triggered_job(schedule, job_id, fire_at, key)])
+            made = Occurrence(
+                schedule_id=schedule_id, fire_at=fire_at, job_id=job_id, outcome=Fate.MADE, source="manual"
+            )
+            return Triggered(made, created=True)
 
-        fire_at = await self._db.transaction(make)
+        triggered = await self._db.transaction(make)
         self._hints.send()
-        return Occurrence(schedule_id=schedule_id, fire_at=fire_at, job_id=job_id, outcome=Fate.MADE, source="manual")
+        return triggered
 
     async def backfill_schedule(
         self, schedule_id: UUID, backfill: Backfill, *, version: int, tenant: str | None = None
@@ -195,6 +204,18 @@ class Occurring(Part):
         columns = [(row["schedule_id"], row["fire_at"], skipped.get(row["job_id"])) for row in left]
         await connection.execute(SQL["note_decided"], *(list(column) for column in zip(*columns, strict=True)))
         return len(left), any(overlaps.skip or overlaps.cancel for overlaps in decided)
+
+
+async def _known(connection: Connection, schedule: Schedule, key: str) -> Occurrence | None:
+    """Return what was triggered with the same key before."""
+    number = await intern_tenant(connection, schedule.tenant)
+    job_id = await known_by_key(connection, number, key, trigger_fingerprint(schedule.id))
+    if job_id is None:
+        return None
+    row = await connection.fetchrow(SQL["occurrence_of_job"], schedule.id, job_id)
+    if row is None:
+        raise NotFound("occurrence of job", job_id)
+    return occurrence_of(row, DIALECT)
 
 
 async def _add(connection: Connection, lines: Sequence[Line]) -> set[Key]:

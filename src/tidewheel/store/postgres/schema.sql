@@ -31,6 +31,7 @@ CREATE TABLE tidewheel.tenant (
     weight double precision DEFAULT 1 NOT NULL,
     max_queued integer,
     max_payload integer,
+    keep_logs interval,
     CONSTRAINT tenant_max_payload_check CHECK ((max_payload > 0)),
     CONSTRAINT tenant_max_queued_check CHECK ((max_queued >= 0)),
     CONSTRAINT tenant_weight_check CHECK ((weight > (0)::double precision))
@@ -272,10 +273,12 @@ CREATE TABLE tidewheel.delivery (
     channel uuid NOT NULL,
     key text NOT NULL,
     event text NOT NULL,
+    job_id uuid,
     tenant text,
     state text NOT NULL,
     tries integer DEFAULT 0 NOT NULL,
     answer text DEFAULT ''::text NOT NULL,
+    attempts jsonb DEFAULT '[]'::jsonb NOT NULL,
     created_at timestamp with time zone NOT NULL,
     begun_at timestamp with time zone NOT NULL,
     next_at timestamp with time zone NOT NULL,
@@ -786,6 +789,7 @@ CREATE TABLE tidewheel.worker (
     beat_at timestamp with time zone NOT NULL,
     lease_until timestamp with time zone NOT NULL,
     ended_at timestamp with time zone,
+    clock_ahead interval,
     CONSTRAINT worker_check CHECK ((alive = (ended_at IS NULL)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='1000');
@@ -936,6 +940,8 @@ CREATE INDEX audit_tenant ON tidewheel.audit USING btree (tenant, id) WHERE (ten
 CREATE UNIQUE INDEX channel_name ON tidewheel.channel USING btree (COALESCE(tenant, ''::text), name);
 
 CREATE INDEX delivery_due ON tidewheel.delivery USING btree (next_at) WHERE (state = 'pending'::text);
+
+CREATE INDEX delivery_job ON tidewheel.delivery USING btree (job_id) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
 

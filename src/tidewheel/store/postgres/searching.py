@@ -1,14 +1,15 @@
 """Reading: one job, lists of jobs, attempts and counts."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.ids import make_id, time_of
 from tidewheel.model.job import Attempt, Job
-from tidewheel.model.states import State
-from tidewheel.store.base import Count, Counts, JobFilter, Page
+from tidewheel.model.states import REDRIVABLE, State
+from tidewheel.store.base import RUNNING_ONLY, Count, Counts, JobFilter, Page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, tenant_id
 from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_gates, with_notes
@@ -21,6 +22,8 @@ LAST_ID = UUID(int=2**128 - 1)
 FIRST_ID = make_id(1, 0)
 """Above the ids of the tables' keels."""
 _SKEW = timedelta(days=1)
+_FEW = frozenset(REDRIVABLE)
+"""They have partitions of their own."""
 
 
 class Searching(Part):
@@ -41,6 +44,7 @@ class Searching(Part):
 
         async def look(connection: Connection) -> Page:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
+                await connection.execute(SQL["plan_for_all"])
                 return await _page(connection, where, limit, after)
 
         return await self._db.read(look)
@@ -89,26 +93,41 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         number = await tenant_id(connection, where.tenant)
         if number is None:
             return Page([])
-    bounds = _bounds(where, after)
-    scope, own = ("all", []) if number is None else ("tenant", [number])
+    bounds, way = _bounds(where, after), _way(where, number)
     states = None if where.states is None else [state.value for state in where.states]
     label = None if where.label is None else list(where.label)
     filters = (states, where.kind, where.queue, where.schedule_id, label)
-    created = (where.created_from, where.created_before)
-    if where.error is not None:
-        scope, own = "failed", []
-        named = (where.tenant, where.error)
-        rows = await connection.fetch(SQL["list_failed"], *bounds, *filters, SCAN, limit, *created, *named)
-    else:
-        rows = await connection.fetch(SQL[f"list_{scope}"], *bounds, *filters, SCAN, limit, *created, *own)
+    last = (*([SCAN] if way.is_long else []), limit, where.created_from, where.created_before, *way.listed_by)
+    rows = await connection.fetch(SQL[f"list_{way.name}"], *bounds, *filters, *last)
     edge = None
-    # Where nothing is left out, a full page needs no more of either table than was read.
-    if len(rows) < limit or any(value is not None for value in (*filters, *created)):
-        edge = await connection.fetchval(SQL[f"edge_{scope}"], *bounds, SCAN, *own)
-    # One table may have filled the page from beyond the place where the reading of the other stopped.
+    if way.is_long:
+        # One table may have filled the page from beyond the place where the reading of the other stopped.
+        lowest = rows[-1]["id"] if len(rows) == limit else bounds[1]
+        edge = await connection.fetchval(SQL[f"edge_{way.name}"], bounds[0], lowest, SCAN, *way.bounded_by)
     seen = [row for row in rows if edge is None or row["id"] >= edge]
     jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
     return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)
+
+
+class _Way(NamedTuple):
+    """Where to look for jobs: the name of the statements, and what these take besides filters and bounds."""
+
+    name: str
+    listed_by: Sequence[Any]
+    bounded_by: Sequence[Any] = ()
+    is_long: bool = True
+    """Whether there may be more than one page should read."""
+
+
+def _way(where: JobFilter, tenant: int | None) -> _Way:
+    """Return the shortest way to what is wanted."""
+    own, of_tenant = ([], "") if tenant is None else ([tenant], "_of_tenant")
+    if where.error is not None or (where.states is not None and where.states <= _FEW):
+        return _Way(f"failed{of_tenant}", [where.error, *own], own)
+    if where.states == RUNNING_ONLY:
+        return _Way("running", [tenant], is_long=False)
+    tables = [where.active, where.finished, *own]
+    return _Way(f"all{of_tenant}", tables, tables)
 
 
 async def completed(connection: Connection, jobs: list[Job]) -> list[Job]:

@@ -54,6 +54,13 @@ class Submitting(Part):
         self._tell_of_added(jobs)
         return answers
 
+    async def seen_before(self, specs: Sequence[JobSpec]) -> list[bool]:
+        slots = [(spec.tenant, spec.idempotency_key) for spec in specs]
+        asked = [tenant for tenant, _ in slots], [key for _, key in slots]
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["seen_keys"], *asked))
+        known = {tuple(row) for row in rows}
+        return [slot in known for slot in slots]
+
     def _tell_of_added(self, jobs: list[Prepared]) -> None:
         """Give a hint if one of the jobs is due soon."""
         soon = datetime.fromtimestamp(self._db.time(), UTC) + SOON
@@ -272,10 +279,23 @@ def _columns(
     return [ids, lanes, tenants, [job.priority for job in jobs], [job.args for job in jobs], *sparse]
 
 
+async def known_by_key(connection: Connection, tenant: int, key: str, fingerprint: bytes) -> UUID | None:
+    """Return the job that came with the same idempotency key before. Raises KeyReused."""
+    row = await connection.fetchrow(SQL["find_keys"], [tenant], [key])
+    if row is None:
+        return None
+    if row["fingerprint"] != fingerprint:
+        raise KeyReused(key)
+    known: UUID = row["job_id"]
+    return known
+
+
 async def add_own(connection: Connection, lanes: LaneBook, jobs: Sequence[Prepared]) -> None:
-    """Add jobs that the store itself makes: they have ids, and neither keys nor parents."""
-    if jobs:
-        numbers = await lanes.ids(connection, [job.lane for job in jobs])
-        await connection.execute(
-            SQL["add_jobs"], *_columns(jobs, numbers, [job.id for job in jobs if job.id]), _IN_ANY_CASE
-        )
+    """Add jobs that the store itself makes: they have ids, no parents, and no keys that were seen before."""
+    if not jobs:
+        return
+    numbers = await lanes.ids(connection, [job.lane for job in jobs])
+    ids = [job.id for job in jobs if job.id]
+    keyed = {(numbers[at][1], job.idempotency_key): at for at, job in enumerate(jobs) if job.idempotency_key}
+    await _add_keys(connection, list(jobs), keyed, {at: Submitted(ids[at], created=True) for at in keyed.values()})
+    await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, ids), _IN_ANY_CASE)

@@ -1,6 +1,7 @@
 """Workers: registering, beating, ending, and taking back what dead ones had."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -31,9 +32,9 @@ class Working(Claiming):
         row = await self._db.write(lambda connection: connection.fetchrow(SQL["register"], *values))
         return worker_of(row)
 
-    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
+    async def beat(self, worker_ids: Sequence[UUID], *, clock: datetime | None = None) -> list[Beat]:
         async def renew(connection: Connection) -> list[Beat]:
-            alive = await connection.fetch(SQL["beat"], list(worker_ids))
+            alive = await connection.fetch(SQL["beat"], list(worker_ids), clock)
             stops: dict[UUID, list[tuple[UUID, int]]] = {}
             for row in await connection.fetch(SQL["cancelling"], [row["id"] for row in alive]):
                 stops.setdefault(row["worker"], []).append((row["id"], row["token"]))
@@ -104,4 +105,5 @@ def worker_of(row: Any) -> Worker:
         beat_at=row["beat_at"],
         lease_until=row["lease_until"],
         ended_at=row["ended_at"],
+        clock_ahead=row["clock_ahead"],
     )

@@ -6,14 +6,15 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.model.cap import Overflow, QueueCap
 from tidewheel.model.dependency import OnParentFailure, Relative
 from tidewheel.model.gate import Gate
 from tidewheel.model.job import Attempt, Job
-from tidewheel.model.limit import Limit
+from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.log import LogLine, LogStream
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import parse_priority
-from tidewheel.model.rate import parse_pace
+from tidewheel.model.rate import pace_of
 from tidewheel.model.resources import Needs, Offer
 from tidewheel.model.retry import Backoff, Jitter, RetryPolicy
 from tidewheel.model.states import State
@@ -59,6 +60,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None
     schedule_id: UUID | None
     recurrence: str | None
+    traceparent: str | None
     after: tuple[UUID, ...]
     on_parent_failure: OnParentFailure | None
     state: State
@@ -184,7 +186,7 @@ class LimitDocument(msgspec.Struct, frozen=True):
     tenant: str
 
     def record(self) -> Limit:
-        pace = None if self.rate is None else parse_pace(self.rate, self.burst)
+        pace = pace_of(self.rate, self.burst)
         return Limit(self.tenant, self.key, self.most, self.running, pace, self.tokens, self.rule)
 
 
@@ -192,6 +194,34 @@ class LimitList(msgspec.Struct, frozen=True):
     """Limits."""
 
     limits: list[LimitDocument]
+
+
+class CapList(msgspec.Struct, frozen=True):
+    """Caps of queues."""
+
+    caps: list[QueueCap]
+
+
+class RuleDocument(msgspec.Struct, frozen=True):
+    """A rule."""
+
+    name: str
+    most: int | None
+    rate: str | None
+    burst: int | None
+    waiting: int | None
+    overflow: Overflow
+    by_hand: bool
+
+    def record(self) -> LimitRule:
+        pace = pace_of(self.rate, self.burst)
+        return LimitRule(self.name, self.most, pace, self.by_hand, self.waiting, self.overflow)
+
+
+class RuleList(msgspec.Struct, frozen=True):
+    """Rules."""
+
+    rules: list[RuleDocument]
 
 
 class WorkerDocument(msgspec.Struct, frozen=True):
@@ -210,10 +240,12 @@ class WorkerDocument(msgspec.Struct, frozen=True):
     beat_at: datetime
     lease_until: datetime
     ended_at: datetime | None
+    clock_ahead: float | None = None
 
     def record(self) -> Worker:
         same = {name: getattr(self, name) for name in self.__struct_fields__}
-        return Worker(**(same | {"ttl": timedelta(seconds=self.ttl)}))
+        ahead = None if self.clock_ahead is None else timedelta(seconds=self.clock_ahead)
+        return Worker(**(same | {"ttl": timedelta(seconds=self.ttl), "clock_ahead": ahead}))
 
 
 class WorkerList(msgspec.Struct, frozen=True):

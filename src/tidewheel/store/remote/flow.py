@@ -1,4 +1,4 @@
-"""Gates, limits and what apps declare, over HTTP."""
+"""Gates, limits, caps and what apps declare, over HTTP."""
 
 from collections.abc import Sequence
 from urllib.parse import quote
@@ -6,18 +6,20 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.errors import Invalid
+from tidewheel.model.cap import QueueCap, check_cap
 from tidewheel.model.gate import Gate, GateSpec, check_gate
-from tidewheel.model.limit import Limit, LimitRule
+from tidewheel.model.limit import Limit, LimitRule, check_rule
 from tidewheel.model.rate import Pace
 from tidewheel.model.schedule import Declared, ScheduleSpec
 from tidewheel.model.worker_protocol import DeclarationAnswer
-from tidewheel.store.remote.documents import GateList, LimitDocument, LimitList
-from tidewheel.store.remote.requests import gate_body
+from tidewheel.store.remote.documents import CapList, GateList, LimitDocument, LimitList, RuleList
+from tidewheel.store.remote.requests import cap_body, gate_body, limit_body, rule_body
 from tidewheel.store.remote.transport import Transport, read, tenant_header
 
 
 class Flow:
-    """See `store.gating.GateStore` and `store.limiting.LimitStore`."""
+    """See `store.gating.GateStore`, `store.limiting.LimitStore` and `store.capping.CapStore`."""
 
     _transport: Transport
 
@@ -46,21 +48,42 @@ class Flow:
     async def set_limit(
         self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
     ) -> Limit:
-        body = {
-            "most": most,
-            "rate": None if rate is None else str(rate),
-            "burst": None if rate is None else rate.burst,
-        }
-        path = f"/v1/limits/{quote(key, safe='')}"
-        found = read(
-            await self._transport.write("PUT", path, body, safe=True, headers=tenant_header(tenant)), LimitDocument
-        )
-        return found.record()
+        path, body = path_of("limits", key), limit_body(most, rate)
+        content = await self._transport.write("PUT", path, body, safe=True, headers=tenant_header(tenant))
+        return read(content, LimitDocument).record()
 
     async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        path = f"/v1/limits/{quote(key, safe='')}"
-        await self._transport.write("DELETE", path, safe=False, headers=tenant_header(tenant))
+        await self._transport.write("DELETE", path_of("limits", key), safe=False, headers=tenant_header(tenant))
 
     async def limits(self, *, tenant: str | None = None) -> list[Limit]:
         found = await self._transport.get("/v1/limits", LimitList, headers=tenant_header(tenant))
         return [limit.record() for limit in found.limits]
+
+    async def set_rule(self, rule: LimitRule) -> None:
+        check_rule(rule)
+        await self._transport.write("PUT", path_of("rules", rule.name), rule_body(rule), safe=True)
+
+    async def remove_rule(self, name: str) -> None:
+        await self._transport.write("DELETE", path_of("rules", name), safe=False)
+
+    async def rules(self) -> list[LimitRule]:
+        return [rule.record() for rule in (await self._transport.get("/v1/rules", RuleList)).rules]
+
+    async def set_cap(self, cap: QueueCap) -> None:
+        check_cap(cap)
+        path, headers = path_of("caps", cap.queue), tenant_header(cap.tenant)
+        await self._transport.write("PUT", path, cap_body(cap), safe=True, headers=headers)
+
+    async def remove_cap(self, queue: str, *, tenant: str = "default") -> None:
+        await self._transport.write("DELETE", path_of("caps", queue), safe=False, headers=tenant_header(tenant))
+
+    async def caps(self, *, tenant: str | None = None) -> list[QueueCap]:
+        return (await self._transport.get("/v1/caps", CapList, headers=tenant_header(tenant))).caps
+
+
+def path_of(what: str, name: str) -> str:
+    """Return the path of something that has a name."""
+    try:
+        return f"/v1/{what}/{quote(name, safe='')}"
+    except UnicodeError:
+        raise Invalid("name", "must not contain half of a surrogate pair") from None

@@ -1,31 +1,14 @@
 """Problem documents of a server become the errors that a store raises."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.errors import (
-    AlreadyActive,
-    Conflict,
-    Forbidden,
-    IdTaken,
-    Invalid,
-    KeyReused,
-    LeaseLost,
-    NameTaken,
-    NotFinished,
-    NotFound,
-    OutcomeUnknown,
-    QueueFull,
-    StaleVersion,
-    StoreFull,
-    TideError,
-    TooMany,
-    Unauthenticated,
-    Unavailable,
-)
+from tidewheel.errors import Conflict, Invalid, NotFound, TideError, TooMany, Unavailable
+from tidewheel.model.problem import CODE_OF
 
 
 class Flaw(msgspec.Struct, frozen=True):
@@ -57,24 +40,7 @@ _MALFORMED: Final = (
     "unsupported-media-type",
 )
 
-_BY_CODE: Final[Mapping[str, Callable[[Problem], TideError]]] = {
-    "not-found": lambda told: NotFound(told.about.get("what", "such thing"), told.about.get("key", "")),
-    "key-reused": lambda told: KeyReused(told.about.get("key", "")),
-    "already-active": lambda told: AlreadyActive(_id(told, "job_id"), told.about.get("key", "")),
-    "queue-full": lambda told: QueueFull(told.about.get("queue", ""), int(told.about.get("most", 0))),
-    "id-taken": lambda told: IdTaken(_id(told, "job_id")),
-    "name-taken": lambda told: NameTaken(told.about.get("name", "")),
-    "precondition-failed": lambda told: StaleVersion(
-        told.about.get("name", ""), int(told.about.get("given", 0)), int(told.about.get("current", 0))
-    ),
-    "not-finished": lambda told: NotFinished(_id(told, "job_id"), told.about.get("state", "")),
-    "lease-lost": lambda told: LeaseLost(_id(told, "worker_id")),
-    "gone": lambda told: NotFound("result any more:", told.detail),
-    "unauthorized": lambda _: Unauthenticated(),
-    "forbidden": lambda told: Forbidden(told.about.get("action", told.detail), told.about.get("role", "?")),
-    "outcome-unknown": lambda told: OutcomeUnknown(told.detail),
-    "store-full": lambda told: StoreFull(told.detail),
-}
+_BY_CODE: Final[Mapping[str, type[TideError]]] = {code: kind for kind, code in CODE_OF}
 
 
 def error_of(status: int, content: bytes, retry_after: int = 1) -> TideError:
@@ -83,20 +49,38 @@ def error_of(status: int, content: bytes, retry_after: int = 1) -> TideError:
         told = _decode(content)
     except msgspec.MsgspecError:
         return Unavailable(f"the server answered with {status}, and not as a Tidewheel server does")
-    if told.code in _BY_CODE:
-        return _BY_CODE[told.code](told)
-    if told.code == "too-many":
-        return TooMany(told.about.get("what", "requests"), retry_after)
     if told.code in _MALFORMED:
         return _invalid(told)
-    return Conflict(told.detail) if status == 409 else Unavailable(told.detail)  # noqa: PLR2004 - a status
+    if told.code == "gone":
+        return NotFound("result any more:", told.detail)
+    if told.code == "too-many":
+        return TooMany(told.about.get("what", "requests"), retry_after)
+    kind = _BY_CODE.get(told.code)
+    if kind is None:
+        return Conflict(told.detail) if status == 409 else Unavailable(told.detail)  # noqa: PLR2004 - a status
+    return _rebuilt(kind, told)
 
 
-def _id(told: Problem, name: str) -> object:
+def _rebuilt(kind: type[TideError], told: Problem) -> TideError:
+    """Return an error as the server raised it: with its words, and with what it was about."""
+    error = kind.__new__(kind)
+    TideError.__init__(error, told.detail)
+    for name, value in (dict.fromkeys(_attributes(kind)) | dict(told.about)).items():
+        setattr(error, name, _value(name, value))
+    return error
+
+
+def _attributes(kind: type[TideError]) -> list[str]:
+    """Return what errors of a kind are about, whether a server tells it or not."""
+    _, *given = inspect.signature(kind.__init__).parameters.values()
+    return [each.name for each in given if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+
+
+def _value(name: str, value: Any) -> Any:
     try:
-        return UUID(told.about[name])
-    except (KeyError, ValueError):
-        return "?"
+        return UUID(value) if name.endswith("_id") else value
+    except (TypeError, ValueError, AttributeError):
+        return value
 
 
 def _invalid(told: Problem) -> Invalid:

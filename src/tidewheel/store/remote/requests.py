@@ -8,10 +8,13 @@ import msgspec
 from msgspec import Raw
 
 from tidewheel.errors import Invalid
+from tidewheel.model.cap import QueueCap
 from tidewheel.model.gate import GateSpec
 from tidewheel.model.job import JobSpec
+from tidewheel.model.limit import LimitRule
 from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.priority import Priority, parse_priority
+from tidewheel.model.rate import Pace
 from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.submission import Prepared
 from tidewheel.store.base import ClaimRequest, JobFilter
@@ -37,6 +40,8 @@ def job_request(spec: JobSpec, prepared: Prepared) -> dict[str, Any]:
         "needs": {"resources": spec.needs.resources, "labels": spec.needs.labels},
         "retry": retry_body(options.retry),
         "timeout": options.timeout.total_seconds(),
+        "traceparent": options.traceparent,
+        "tracestate": options.tracestate,
         "run_at": spec.run_at,
         "delay": None if spec.delay is None else spec.delay.total_seconds(),
         "start_by": spec.start_by,
@@ -128,6 +133,25 @@ def gate_body(spec: GateSpec) -> dict[str, Any]:
         "stop_running": spec.stop_running,
     }
     return {name: value for name, value in asked.items() if value is not None}
+
+
+def limit_body(most: int | None, rate: Pace | None) -> dict[str, Any]:
+    """Return the body that sets a limit."""
+    return {
+        "most": most,
+        "rate": None if rate is None else str(rate),
+        "burst": None if rate is None else rate.burst,
+    }
+
+
+def rule_body(rule: LimitRule) -> dict[str, Any]:
+    """Return the body that sets a rule."""
+    return limit_body(rule.most, rule.rate) | {"waiting": rule.waiting, "overflow": rule.overflow}
+
+
+def cap_body(cap: QueueCap) -> dict[str, Any]:
+    """Return the body that sets a cap; its tenant goes by the header."""
+    return {"most": cap.most, "overflow": cap.overflow}
 
 
 def _failure(error: Failure) -> Failure:

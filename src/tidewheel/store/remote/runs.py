@@ -1,7 +1,7 @@
 """Workers and their runs over HTTP: the worker protocol."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
@@ -53,13 +53,14 @@ class Runs:
         found = await self._transport.post("/v1/workers", body, WorkerDocument, safe=False)
         return found.record()
 
-    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
-        beats = await gather(*(self._beat(worker_id) for worker_id in dict.fromkeys(worker_ids)))
+    async def beat(self, worker_ids: Sequence[UUID], *, clock: datetime | None = None) -> list[Beat]:
+        beats = await gather(*(self._beat(worker_id, clock) for worker_id in dict.fromkeys(worker_ids)))
         return [beat for beat in beats if beat is not None]
 
-    async def _beat(self, worker_id: UUID) -> Beat | None:
+    async def _beat(self, worker_id: UUID, clock: datetime | None) -> Beat | None:
+        body = None if clock is None else {"clock": clock}
         try:
-            told = await self._transport.post(_path(worker_id, "heartbeat"), None, Heartbeat, safe=True)
+            told = await self._transport.post(_path(worker_id, "heartbeat"), body, Heartbeat, safe=True)
         except (LeaseLost, NotFound):
             return None
         return Beat(worker_id, told.beat, told.lease_until, tuple((run.job_id, run.token) for run in told.stop))

@@ -119,7 +119,14 @@ class OccurrenceDocument(msgspec.Struct, frozen=True):
     job_id: UUID | None
 
     def record(self, schedule_id: UUID) -> Occurrence:
-        return Occurrence(schedule_id=schedule_id, **{name: getattr(self, name) for name in self.__struct_fields__})
+        told = {name: getattr(self, name) for name in OccurrenceDocument.__struct_fields__}
+        return Occurrence(schedule_id=schedule_id, **told)
+
+
+class TriggeredDocument(OccurrenceDocument, frozen=True, kw_only=True):
+    """One that was asked for."""
+
+    created: bool
 
 
 class OccurrenceList(msgspec.Struct, frozen=True):

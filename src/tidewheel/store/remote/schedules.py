@@ -7,18 +7,18 @@ from uuid import UUID
 
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.checks import check_name
-from tidewheel.model.schedule import Occurrence, Schedule, ScheduleSpec
+from tidewheel.model.schedule import Occurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.store.remote.requests import priority_name
 from tidewheel.store.remote.schedule_documents import (
     RULES,
-    OccurrenceDocument,
     OccurrenceList,
     ScheduleDocument,
     SchedulePage,
+    TriggeredDocument,
     schedule_body,
 )
 from tidewheel.store.remote.transport import Transport, read, tenant_header
-from tidewheel.store.scheduling import Backfill, check_backfill, check_schedule_page
+from tidewheel.store.scheduling import Backfill, check_backfill, check_schedule_page, check_trigger_key
 
 MOST_SHOWN: Final = 200
 """How many a server shows on one page."""
@@ -66,10 +66,13 @@ class Schedules:
         headers = tenant_header(tenant) | ({} if version is None else if_match(version))
         await self._transport.write("DELETE", f"{_ALL}/{schedule_id}", safe=False, headers=headers)
 
-    async def trigger_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Occurrence:
-        path, headers = f"{_ALL}/{schedule_id}/trigger", tenant_header(tenant)
-        made = await self._transport.post(path, None, OccurrenceDocument, safe=False, headers=headers)
-        return made.record(schedule_id)
+    async def trigger_schedule(
+        self, schedule_id: UUID, *, key: str | None = None, tenant: str | None = None
+    ) -> Triggered:
+        check_trigger_key(key)
+        path, body, headers = f"{_ALL}/{schedule_id}/trigger", {"idempotency_key": key}, tenant_header(tenant)
+        made = await self._transport.post(path, body, TriggeredDocument, safe=key is not None, headers=headers)
+        return Triggered(made.record(schedule_id), made.created)
 
     async def backfill_schedule(
         self, schedule_id: UUID, backfill: Backfill, *, version: int, tenant: str | None = None

@@ -8,17 +8,19 @@ from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.worker_protocol import Me
 from tidewheel.store.bell import Bell
+from tidewheel.store.remote.alerting import Alerting
 from tidewheel.store.remote.dead_letters import DeadLetters
 from tidewheel.store.remote.flow import Flow
 from tidewheel.store.remote.hints import Listeners
 from tidewheel.store.remote.jobs import Jobs
 from tidewheel.store.remote.looking import Looking
+from tidewheel.store.remote.notifying import Notifying
 from tidewheel.store.remote.runs import Runs
 from tidewheel.store.remote.schedules import Schedules
 from tidewheel.store.remote.transport import Place, Transport
 
 
-class RemoteStore(Jobs, Runs, Flow, Schedules, DeadLetters, Looking):
+class RemoteStore(Jobs, Runs, Flow, Schedules, DeadLetters, Looking, Notifying, Alerting):
     """What a server offers of `store.base.Store`."""
 
     def __init__(self, transport: Transport, me: Me, clock: Clock) -> None:

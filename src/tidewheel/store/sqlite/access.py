@@ -19,6 +19,7 @@ from tidewheel.store.access_rows import refuse_other_tenants, tenant_set
 from tidewheel.store.sqlite import auditing, keys, sharing
 from tidewheel.store.sqlite.connection import value
 from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import some, span
 
 T = TypeVar("T")
 
@@ -91,6 +92,7 @@ def _set_tenant(session: Session, tenant: Tenant, by: Actor) -> Tenant:
         weight=float(tenant.weight),
         max_queued=tenant.max_queued,
         max_payload=tenant.max_payload,
+        keep_logs=some(span, tenant.keep_logs),
     )
     session.lanes.changed(session.connection)
     session.lanes.read(session.connection)

@@ -1,8 +1,10 @@
 """Alerts and maintenance windows."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -16,6 +18,8 @@ from tidewheel.model.alert import (
     Alert,
     AlertFacts,
     AlertState,
+    ClockFact,
+    DiskFact,
     Finding,
     KindFact,
     QueueFact,
@@ -31,7 +35,7 @@ from tidewheel.store.access import check_keys_page
 from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import DIALECT, decode_keys, instant, json_text, micros, some, span
+from tidewheel.store.sqlite.values import DIALECT, decode_keys, instant, json_text, micros, some, span, timedelta_of
 
 T = TypeVar("T")
 
@@ -40,6 +44,7 @@ class Alerting:
     """See `store.alerting`."""
 
     _clock: Clock
+    _path: Path
 
     def _write(self, work: Callable[[Session], T]) -> "asyncio.Future[T]":
         raise NotImplementedError
@@ -49,7 +54,11 @@ class Alerting:
 
     async def alert_facts(self) -> AlertFacts:
         now = micros(self._clock.now())
-        return await self._read(lambda connection: _facts(connection, now))
+        return await self._read(lambda connection: _facts(connection, now, self._path))
+
+    async def queue_waits(self) -> list[QueueFact]:
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: _queues(connection, now))
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._write(lambda session: _keep(session, findings))
@@ -105,19 +114,23 @@ class Alerting:
         return await self._write(retire)
 
 
-def _facts(connection: apsw.Connection, now: int) -> AlertFacts:
-    queues = rows(connection, "queue_facts", {"now": now})
+def _queues(connection: apsw.Connection, now: int) -> list[QueueFact]:
+    found = rows(connection, "queue_facts", {"now": now})
+    return [QueueFact(queue, timedelta_of(waits), workers) for queue, waits, workers in found]
+
+
+def _facts(connection: apsw.Connection, now: int, path: Path) -> AlertFacts:
     kinds = rows(connection, "kind_facts", {"since": now - span(LOOK_BACK)})
     schedules = rows(connection, "schedule_facts", {"now": now})
     return AlertFacts(
-        queues=[QueueFact(queue, _span(waits), workers) for queue, waits, workers in queues],
+        queues=_queues(connection, now),
         kinds=[KindFact(*row) for row in kinds],
-        schedules=[ScheduleFact(row[0], row[1], some(_span, row[2]), some(instant, row[3])) for row in schedules],
+        schedules=[
+            ScheduleFact(row[0], row[1], some(timedelta_of, row[2]), some(instant, row[3])) for row in schedules
+        ],
+        disks=[DiskFact(path.name, shutil.disk_usage(path.parent).free)],
+        clocks=[ClockFact(name, timedelta_of(ahead)) for name, ahead in rows(connection, "clock_facts", {"now": now})],
     )
-
-
-def _span(stored: int) -> timedelta:
-    return timedelta(microseconds=stored)
 
 
 def _window(row: Any) -> Window:

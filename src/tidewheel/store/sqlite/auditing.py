@@ -18,6 +18,7 @@ from tidewheel.store.sqlite.log_lines import unindex
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, id_of, micros, some, span
 
+_OF_JOB: Final = ("erase_attempts", "erase_notes", "erase_logs", "erase_happenings", "erase_deliveries")
 _LAST: Final = b"\xff" * 16
 
 
@@ -70,7 +71,7 @@ def erase(session: Session, job_id: UUID, by: Actor) -> Job:
     tenant = session.value("erase_job", id=job_id.bytes, tenant=by.tenant, now=session.now)
     if tenant is not None:
         unindex(session, job_id)
-        for step in ("erase_attempts", "erase_notes", "erase_logs"):
+        for step in _OF_JOB:
             session.run(step, id=job_id.bytes)
         audit(session, [job_erased(by, job_id, tenant)])
     found = session.rows("get", id=job_id.bytes, tenant=by.tenant)

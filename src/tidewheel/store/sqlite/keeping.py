@@ -8,7 +8,6 @@ import msgspec
 
 from tidewheel.model.gate import why_dropped
 from tidewheel.model.states import Cause
-from tidewheel.store.sqlite import log_lines
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting, end_waiting_for
 from tidewheel.store.sqlite.releasing import Waiting
@@ -62,8 +61,3 @@ def forget_others(session: Session, limit: int) -> None:
 def retire_notes(session: Session, limit: int) -> int:
     """Remove notes a day after they were written whose jobs are no longer active; return how many."""
     return len(session.rows("retire_notes", until=session.now - _DAY, limit=limit))
-
-
-def retire_logs(session: Session, age: timedelta, limit: int) -> int:
-    """Remove lines that were stored so long ago; return how many pieces."""
-    return log_lines.retire(session, session.now - span(age), limit)

@@ -27,6 +27,7 @@ from tidewheel.model.notification import (
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.notify_rows import (
     GONE,
+    attempt_text,
     channel_of,
     checked,
     definition_text,
@@ -178,6 +179,7 @@ def _spread(session: Session, limit: int) -> int:
                 channel=message.subscription.channel_id.bytes,
                 key=message.key,
                 event=message.event,
+                job=None if happening.job_id is None else happening.job_id.bytes,
                 tenant=happening.tenant,
                 now=now,
                 body=message.body,
@@ -205,10 +207,12 @@ def _close(session: Session, parcel: Parcel, answer: Answer) -> bool:
         "close_delivery",
         id=parcel.delivery_id.bytes,
         tries=parcel.tries,
+        begun_at=micros(parcel.begun_at),
         state=state,
         next_at=some(micros, again),
         answer=answer_text(answer.told),
         now=now,
+        attempt=attempt_text(instant(now), answer),
     )
     if closed and answer.gone:
         session.run("disable_channel", delivery=parcel.delivery_id.bytes, why=GONE)

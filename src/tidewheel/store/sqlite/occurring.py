@@ -8,20 +8,21 @@ from uuid import UUID
 import apsw
 import msgspec
 
+from tidewheel.errors import NotFound
 from tidewheel.model.job import JobSpec
 from tidewheel.model.overlap import Alive, Overlaps, decide_due
-from tidewheel.model.schedule import Fate, Occurrence
+from tidewheel.model.schedule import Fate, Occurrence, Schedule, Triggered, trigger_fingerprint
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import prepare
 from tidewheel.store.faults import Fault
-from tidewheel.store.schedule_rows import backfill_job, planned_job, schedule_of
+from tidewheel.store.schedule_rows import backfill_job, occurrence_of, planned_job, schedule_of, triggered_job
 from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, shard_of
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.schedules import at_version, get, waiting_of
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.submitting import submit
+from tidewheel.store.sqlite.submitting import known_by_key, submit
 from tidewheel.store.sqlite.values import DIALECT, id_of, instant, json_text, micros, some, span
 from tidewheel.triggers.planning import KEEP_OCCURRENCES, Plan
 
@@ -65,14 +66,29 @@ def record(session: Session, plans: Sequence[Plan], fault: Fault) -> int:
     return len(recorded)
 
 
-def trigger(session: Session, schedule_id: UUID, tenant: str | None) -> Occurrence:
+def trigger(session: Session, schedule_id: UUID, key: str | None, tenant: str | None) -> Triggered:
     """See `store.scheduling.ScheduleStore.trigger_schedule`."""
     schedule = get(session.connection, schedule_id, tenant)
+    if key is not None and (known := _known(session, schedule, key)) is not None:
+        return Triggered(known, created=False)
     fire_at, job_id = instant(session.now), session.make_id()
     while not _add(session, [(schedule_id, micros(fire_at), "manual", Fate.MADE, "", job_id, None)]):
         fire_at += _TICK  # there is one of this very instant
-    _make(session, [planned_job(schedule, job_id, fire_at)])
-    return Occurrence(schedule_id=schedule_id, fire_at=fire_at, job_id=job_id, outcome=Fate.MADE, source="manual")
+    submit(session, [triggered_job(schedule, job_id, fire_at, key)])
+    made = Occurrence(schedule_id=schedule_id, fire_at=fire_at, job_id=job_id, outcome=Fate.MADE, source="manual")
+    return Triggered(made, created=True)
+
+
+def _known(session: Session, schedule: Schedule, key: str) -> Occurrence | None:
+    """Return what was triggered with the same key before."""
+    number = session.lanes.tenant(session.connection, schedule.tenant)
+    job_id = known_by_key(session, number, key, trigger_fingerprint(schedule.id))
+    if job_id is None:
+        return None
+    found = session.rows("occurrence_of_job", schedule=schedule.id.bytes, job=job_id.bytes)
+    if not found:
+        raise NotFound("occurrence of job", job_id)
+    return occurrence_of(found[0], DIALECT)
 
 
 def backfill(session: Session, schedule_id: UUID, wish: Backfill, version: int, tenant: str | None) -> list[Occurrence]:

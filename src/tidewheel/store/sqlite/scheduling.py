@@ -10,9 +10,9 @@ import apsw
 
 from tidewheel.clock import Clock
 from tidewheel.model.checks import check_key
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec
+from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.store.faults import Fault, silent
-from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, check_schedule_page
+from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, check_schedule_page, check_trigger_key
 from tidewheel.store.sqlite import occurring, schedules
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
@@ -55,8 +55,11 @@ class Scheduling:
     ) -> None:
         await self._write(lambda session: schedules.delete(session, schedule_id, version, tenant))
 
-    async def trigger_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Occurrence:
-        return await self._write(lambda session: occurring.trigger(session, schedule_id, tenant))
+    async def trigger_schedule(
+        self, schedule_id: UUID, *, key: str | None = None, tenant: str | None = None
+    ) -> Triggered:
+        check_trigger_key(key)
+        return await self._write(lambda session: occurring.trigger(session, schedule_id, key, tenant))
 
     async def backfill_schedule(
         self, schedule_id: UUID, backfill: Backfill, *, version: int, tenant: str | None = None

@@ -15,7 +15,8 @@ CREATE TABLE tenant (
     name   TEXT NOT NULL UNIQUE,
     weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0),
     max_queued  INTEGER CHECK (max_queued >= 0),
-    max_payload INTEGER CHECK (max_payload > 0)
+    max_payload INTEGER CHECK (max_payload > 0),
+    keep_logs   INTEGER
 ) STRICT;
 
 CREATE TABLE lane (
@@ -279,7 +280,8 @@ CREATE TABLE worker (
     registered_at INTEGER NOT NULL,
     beat_at       INTEGER NOT NULL,
     lease_until   INTEGER NOT NULL,
-    ended_at      INTEGER
+    ended_at      INTEGER,
+    clock_ahead   INTEGER
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE keeper (
@@ -502,10 +504,12 @@ CREATE TABLE delivery (
     channel    BLOB NOT NULL REFERENCES channel,
     key        TEXT NOT NULL,
     event      TEXT NOT NULL,
+    job_id     BLOB,
     tenant     TEXT,
     state      TEXT NOT NULL CHECK (state IN ('pending', 'sent', 'failed')),
     tries      INTEGER NOT NULL DEFAULT 0,
     answer     TEXT NOT NULL DEFAULT '',
+    attempts   TEXT NOT NULL DEFAULT '[]',
     created_at INTEGER NOT NULL,
     begun_at   INTEGER NOT NULL,
     next_at    INTEGER NOT NULL,
@@ -516,6 +520,8 @@ CREATE TABLE delivery (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+
+CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 
 CREATE TABLE alert (
     id              BLOB NOT NULL PRIMARY KEY,

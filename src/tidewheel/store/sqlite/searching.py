@@ -12,7 +12,7 @@ from tidewheel.model.checks import check_name
 from tidewheel.model.ids import make_id
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.states import FINAL, State
-from tidewheel.store.base import Count, Counts, JobFilter, Page
+from tidewheel.store.base import RUNNING_ONLY, Count, Counts, JobFilter, Page
 from tidewheel.store.records import are_gated, attempt_of, job_of, with_gates, with_notes
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.lanes import gate_of
@@ -58,6 +58,9 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
     few = _FEW if where.states is None else where.states & _FEW
     if where.error is not None or few == where.states:
         return _find_few(connection, few, values)
+    if where.states == RUNNING_ONLY:
+        jobs = _completed(connection, [_job(row) for row in rows(connection, "find_running", values)])
+        return Page(jobs, jobs[-1].id if len(jobs) == limit else None)
     of_tenant = "" if where.tenant is None else "_of_tenant"
     edge = value(connection, f"edge{of_tenant}", values)
     values["floor"] = max(values["floor"], edge or _FIRST)
@@ -104,6 +107,8 @@ def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:
         "after": below,
         "floor": _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW),
         "scan": SCAN,
+        "active": where.active,
+        "finished": where.finished,
         "states": None if where.states is None else json_text(sorted(where.states)),
         "kind": where.kind,
         "queue": where.queue,

@@ -5,6 +5,7 @@ import apsw
 from tidewheel.model.tenant import Tenant
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import some, timedelta_of
 
 
 def set_weight(session: Session, given: Tenant) -> Tenant:
@@ -18,4 +19,5 @@ def set_weight(session: Session, given: Tenant) -> Tenant:
 
 def tenants(connection: apsw.Connection, tenant: str | None = None) -> list[Tenant]:
     """See `store.sharing.ShareStore.tenants`."""
-    return [Tenant(*row) for row in rows(connection, "tenants_shown", {"tenant": tenant})]
+    found = rows(connection, "tenants_shown", {"tenant": tenant})
+    return [Tenant(name, weight, most, size, some(timedelta_of, age)) for name, weight, most, size, age in found]

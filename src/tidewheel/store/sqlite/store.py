@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,6 +51,7 @@ from tidewheel.store.sqlite import (
     searching,
     settling,
     steering,
+    submitting,
     working,
 )
 from tidewheel.store.sqlite.access import Access
@@ -61,6 +62,7 @@ from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.dead_letters import DeadLetters
 from tidewheel.store.sqlite.forking import guard
 from tidewheel.store.sqlite.listening import Listeners
+from tidewheel.store.sqlite.log_retention import LogRetention
 from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.notifying import Notifying
 from tidewheel.store.sqlite.operating import Operating
@@ -90,6 +92,7 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
         self._forked = False
         self._rechecked = depending.FIRST
         self._retention = Retention()
+        self._log_retention = LogRetention()
         self._ages = Ages(clock)
         guard(self)
 
@@ -135,6 +138,9 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
         jobs = prepare_all(specs, max_args_bytes=self.max_args_bytes)
         check_ages(jobs, self._clock.now())
         return await self._write(lambda session: capping.submit_capped(session, jobs)) if jobs else []
+
+    async def seen_before(self, specs: Sequence[JobSpec]) -> list[bool]:
+        return await self._read(lambda connection: submitting.seen_before(connection, specs))
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
         del specs
@@ -184,8 +190,8 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
         check_worker(spec)
         return await self._write(lambda session: working.register(session, spec))
 
-    async def beat(self, worker_ids: Sequence[UUID]) -> list[Beat]:
-        return await self._write(lambda session: working.beat(session, worker_ids))
+    async def beat(self, worker_ids: Sequence[UUID], *, clock: datetime | None = None) -> list[Beat]:
+        return await self._write(lambda session: working.beat(session, worker_ids, clock))
 
     async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
         return await self._read(lambda connection: working.stopping(connection, worker_ids))
@@ -363,8 +369,7 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
         await self._write(lambda session: keeping.forget_others(session, limit))
         while await self._write(lambda session: keeping.retire_notes(session, limit)) == limit:
             pass
-        while await self._write(lambda session: keeping.retire_logs(session, logs, limit)) == limit:
-            pass
+        await self._log_retention.retire(self._write, logs, limit)
         return gone
 
     async def prepare_days(self, *, ahead: int = 7) -> int:

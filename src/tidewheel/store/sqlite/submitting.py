@@ -5,13 +5,15 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import apsw
 import msgspec
 
 from tidewheel.errors import AlreadyActive, KeyReused
-from tidewheel.model.job import Submitted
+from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import Prepared, field_of
 from tidewheel.store.lanes import Lane
+from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.relating import Child, check_free, relate
@@ -35,6 +37,24 @@ def submit(session: Session, jobs: Sequence[Prepared]) -> list[Submitted]:
     return answers
 
 
+def seen_before(connection: apsw.Connection, specs: Sequence[JobSpec]) -> list[bool]:
+    """See `store.base.JobStore.seen_before`."""
+    asked = [(spec.tenant, spec.idempotency_key) for spec in specs]
+    known = {tuple(row) for row in rows(connection, "seen_keys", {"asked": json_text(asked)})}
+    return [slot in known for slot in asked]
+
+
+def known_by_key(session: Session, tenant: int, key: str, fingerprint: bytes | None) -> UUID | None:
+    """Return the job that came with the same idempotency key before. Raises KeyReused."""
+    found = session.rows("find_key", tenant=tenant, key=key)
+    if not found:
+        return None
+    of_first, job_id = found[0]
+    if of_first != fingerprint:
+        raise KeyReused(key)
+    return id_of(job_id)
+
+
 class Batch:
     """Jobs on their way into the store. Plain ones are gathered; one with a key first writes what was gathered."""
 
@@ -50,8 +70,10 @@ class Batch:
     def add(self, job: Prepared, field: str) -> Submitted:
         """Take a job in, or find the one that stands for it."""
         lane = self._lanes.intern(self._session.connection, job.lane)
-        if job.idempotency_key is not None and (known := self._known(job, lane)) is not None:
-            return Submitted(known, created=False)
+        if job.idempotency_key is not None:
+            known = known_by_key(self._session, lane.tenant, job.idempotency_key, job.fingerprint)
+            if known is not None:
+                return Submitted(known, created=False)
         active = None if job.unique_key is None else self._active(job, lane)
         job_id = active or job.id or self._session.make_id()
         if job.idempotency_key is not None:
@@ -91,16 +113,6 @@ class Batch:
         self._rows.append(row)
         if job.id is not None:
             self._given.append(job.id)
-
-    def _known(self, job: Prepared, lane: Lane) -> UUID | None:
-        """Return the job that came with the same idempotency key before."""
-        found = self._session.rows("find_key", tenant=lane.tenant, key=job.idempotency_key)
-        if not found:
-            return None
-        fingerprint, job_id = found[0]
-        if fingerprint != job.fingerprint:
-            raise KeyReused(str(job.idempotency_key))
-        return id_of(job_id)
 
     def _keep_key(self, job: Prepared, lane: Lane, job_id: UUID) -> None:
         self._session.run(

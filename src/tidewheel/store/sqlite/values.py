@@ -32,6 +32,11 @@ def instant(stored: int) -> datetime:
     return EPOCH + timedelta(0, 0, stored)
 
 
+def timedelta_of(stored: int) -> timedelta:
+    """Return the duration that was stored."""
+    return timedelta(microseconds=stored)
+
+
 def some(convert: Callable[[Any], Any], value: Any) -> Any:
     """Convert a value that may be missing."""
     return None if value is None else convert(value)

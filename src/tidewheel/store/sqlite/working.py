@@ -1,6 +1,7 @@
 """Workers: registering, beating, ending, and taking back what dead ones had."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,7 +17,17 @@ from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import COUNTED, Held, end_runs
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import MICROSECOND, decode_keys, id_of, instant, json_text, some, span
+from tidewheel.store.sqlite.values import (
+    MICROSECOND,
+    decode_keys,
+    id_of,
+    instant,
+    json_text,
+    micros,
+    some,
+    span,
+    timedelta_of,
+)
 
 _LOST: Final = Failure(reason="lost", message="its worker died")
 _NOBODY: Final = UUID(int=0)
@@ -43,9 +54,9 @@ def register(session: Session, spec: WorkerSpec) -> Worker:
     return _worker(row)
 
 
-def beat(session: Session, worker_ids: Sequence[UUID]) -> list[Beat]:
+def beat(session: Session, worker_ids: Sequence[UUID], clock: datetime | None = None) -> list[Beat]:
     """See `store.base.WorkerStore.beat`."""
-    alive = session.rows("beat", workers=json_text(worker_ids), now=session.now)
+    alive = session.rows("beat", workers=json_text(worker_ids), now=session.now, clock=some(micros, clock))
     stops: dict[bytes, list[tuple[UUID, int]]] = {}
     if alive:
         for worker, job_id, token in session.rows("cancelling", workers=json_text([id_of(row[0]) for row in alive])):
@@ -95,7 +106,7 @@ def workers(connection: apsw.Connection, alive: bool | None) -> list[Worker]:  #
 
 
 def _worker(row: Any) -> Worker:
-    number, name, queues, kinds, offer, tenant, ttl, alive, beat, *times = row
+    number, name, queues, kinds, offer, tenant, ttl, alive, beat, clock_ahead, *times = row
     registered_at, beat_at, lease_until, ended_at = (some(instant, time) for time in times)
     return Worker(
         id=id_of(number),
@@ -111,4 +122,5 @@ def _worker(row: Any) -> Worker:
         beat_at=beat_at,
         lease_until=lease_until,
         ended_at=ended_at,
+        clock_ahead=some(timedelta_of, clock_ahead),
     )

@@ -219,5 +219,10 @@ def _own(env: dict[str, str]) -> dict[str, str]:
 
 def _told(order: Order, directory: str) -> dict[str, str]:
     return environment.of_job(
-        job_id=str(order.job_id), attempt=order.attempt, epoch=order.epoch, token=order.token, scratch=directory
+        job_id=str(order.job_id),
+        attempt=order.attempt,
+        epoch=order.epoch,
+        token=order.token,
+        scratch=directory,
+        trace=order.trace,
     )

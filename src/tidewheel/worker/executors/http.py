@@ -84,8 +84,10 @@ def _headers(context: Context, wanted: HttpCall) -> dict[str, str]:
         "Idempotency-Key": str(context.job_id),
         "Tide-Fencing-Token": f"{context.epoch}:{context.token}",
     }
+    if context.traceparent is not None:
+        own |= {"traceparent": context.traceparent, "tracestate": context.tracestate or ""}
     given = {name.lower() for name in wanted.headers}
-    return {**{name: value for name, value in own.items() if name.lower() not in given}, **wanted.headers}
+    return {**{name: value for name, value in own.items() if value and name.lower() not in given}, **wanted.headers}
 
 
 @functools.cache

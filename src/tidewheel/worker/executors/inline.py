@@ -6,7 +6,7 @@ import random
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -15,15 +15,21 @@ from tidewheel.errors import Invalid
 from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
+from tidewheel.model.states import Cause
+from tidewheel.observe.tracing import is_active, run_span, trace_in
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import TaskDefinition
-from tidewheel.tasks.ending import TOO_LONG, End, Ended, ended_by, given_back, outcome_of
+from tidewheel.tasks.ending import TOO_LONG, End, Ended, ended_by, given_back, options_of, outcome_of
+from tidewheel.worker.counting import RunNumbers
 from tidewheel.worker.handover import Handover
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Report, Reports
 from tidewheel.worker.settler import Settler
 from tidewheel.worker.slots import Slot, in_steps
+
+if TYPE_CHECKING:
+    from tidewheel.observe.otel import RunSpan
 
 _SMALL: Final = MAX_RESULT_BYTES // 4
 """No character takes more than four bytes."""
@@ -61,6 +67,7 @@ class Tools:
     page: Page
     clock: Clock
     epoch: int
+    numbers: RunNumbers
 
 
 class InlineExecutor:
@@ -70,30 +77,43 @@ class InlineExecutor:
         self._tools = tools
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
 
-    async def serve(self, slot: Slot, run: Run, task: InlineTask, started_at: datetime | None) -> None:
-        """Run a job to its end and hand its outcome over; nothing is said of one that was taken away."""
+    async def serve(self, slot: Slot, run: Run, task: InlineTask, started_at: datetime | None) -> Cause | None:
+        """Run a job to its end, hand its outcome over and return its cause; None for one that was taken away."""
         report = self._tools.reports.open(run)
+        span = run_span(run, trace_in(options_of(run.options))) if is_active() else None
         try:
-            ended = report.hidden(await self._attempt(slot, run, task, report))
+            ended = report.hidden(await self._attempt(slot, run, task, report, span))
             slot.body_ended()
-            if slot.disowned:
-                await report.close()
-                return
-            outcome = given_back(run) if slot.released else await self._outcome(run, ended, started_at)
-            if report.spoke:
-                await report.close_before(outcome, self._tools.settler)
-            else:
-                self._tools.settler.add(outcome)
+            outcome = await self._settle(slot, run, report, ended, started_at)
+            if span is not None:
+                span.end(Cause.LOST if outcome is None else outcome.cause, None if outcome is None else outcome.error)
+            return None if outcome is None else outcome.cause
         finally:
             slot.finish()
 
-    async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report) -> Ended:
+    async def _settle(
+        self, slot: Slot, run: Run, report: Report, ended: Ended, started_at: datetime | None
+    ) -> Outcome | None:
+        if slot.disowned and not slot.released:
+            await report.close()
+            return None
+        outcome = given_back(run) if slot.released else await self._outcome(run, ended, started_at)
+        if report.spoke:
+            await report.close_before(outcome, self._tools.settler)
+        else:
+            self._tools.settler.add(outcome)
+        return outcome
+
+    async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report, span: "RunSpan | None") -> Ended:
         mark = current_sink.set(report)
         try:
             args = run.args if "$" not in run.args else await self._tools.handover.args(run, report.hide)
             if task.wants_context:
-                slot.context = await self._context(run, report)
-            result = await in_steps(task.call(slot.context, args), contextvars.copy_context(), slot)
+                slot.context = await self._context(run, report, span)
+            context = contextvars.copy_context()
+            if span is not None:
+                context.run(span.enter)
+            result = await in_steps(task.call(slot.context, args), context, slot)
             return Ended(end=End.RETURNED, result=task.encode(result))
         except BaseException as error:  # noqa: BLE001 - whatever the task raised is its outcome
             return self._ended_by(slot, error)
@@ -105,7 +125,7 @@ class InlineExecutor:
             return Ended(end=slot.ending, message=TOO_LONG if slot.ending is End.TIMEOUT else "")
         return ended_by(error)
 
-    async def _context(self, run: Run, report: Report) -> Context:
+    async def _context(self, run: Run, report: Report, span: "RunSpan | None") -> Context:
         return Context(
             job_id=run.job_id,
             token=run.token,
@@ -113,6 +133,7 @@ class InlineExecutor:
             attempt=run.attempt,
             saved=await self._tools.handover.saved(run),
             reporter=report,
+            trace=trace_in(options_of(run.options)) if span is None else span.trace,
         )
 
     async def _outcome(self, run: Run, ended: Ended, started_at: datetime | None) -> Outcome:

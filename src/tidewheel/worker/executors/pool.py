@@ -79,6 +79,7 @@ class Child(asyncio.Protocol):
             saved=order.saved,
             memory=order.memory,
             scratch=self._place.prepare(),
+            trace=order.trace,
         )
         self._transport.write(frame(_encode(job)))
         self._watch.add(self._run)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from tidewheel.model.trace import Trace
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.worker.sandbox.layers import Confinement, Grounds
 
@@ -139,6 +140,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     saved: str | None
     memory: int | None
     scratch: str
+    trace: Trace | None = None
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

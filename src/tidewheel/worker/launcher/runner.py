@@ -16,6 +16,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.observe.tracing import inside
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.registry import Registry
@@ -108,11 +109,13 @@ class Runner:
             attempt=job.attempt,
             saved=job.saved,
             reporter=self._speaker,
+            trace=job.trace,
         )
         signal.signal(signal.SIGTERM, self.on_stop)
         if self._told_to_stop:
             self._context.request_stop()
-        return call(caller, job.args, self._context)
+        with inside(job.trace):
+            return call(caller, job.args, self._context)
 
     def _caller(self, kind: str) -> Caller | None:
         """Return how to call a task, looked up once: most runners serve few kinds."""
@@ -131,7 +134,12 @@ class Runner:
         """Be in the scratch directory and in the environment of a job."""
         os.chdir(job.scratch)
         told = environment.of_job(
-            job_id=job.job_id, attempt=job.attempt, epoch=job.epoch, token=job.token, scratch=job.scratch
+            job_id=job.job_id,
+            attempt=job.attempt,
+            epoch=job.epoch,
+            token=job.token,
+            scratch=job.scratch,
+            trace=job.trace,
         )
         wanted = {**self._environment, **told}
         if dict(os.environ) != wanted:

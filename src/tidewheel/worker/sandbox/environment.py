@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tidewheel.model.trace import Trace
 from tidewheel.worker.sandbox.place import output_directory
 
 _ALLOWED: Final = frozenset(
@@ -31,9 +32,13 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": _DEFAULT_PATH, **allowed}
 
 
-def of_job(*, job_id: str, attempt: int, epoch: int, token: int, scratch: str) -> dict[str, str]:
+def of_job(
+    *, job_id: str, attempt: int, epoch: int, token: int, scratch: str, trace: Trace | None = None
+) -> dict[str, str]:
     """Return what a task is told about its job, and where it may write."""
+    named = {} if trace is None else {"TRACEPARENT": trace.traceparent, "TRACESTATE": trace.tracestate}
     return {
+        **{name: value for name, value in named.items() if value is not None},
         "HOME": scratch,
         "TMPDIR": scratch,
         "TIDE_JOB_ID": job_id,

@@ -7,6 +7,7 @@ import msgspec
 
 from tidewheel.model.states import FINAL, WAITING, State
 from tidewheel.server.dashboard.figures import FAILED, LATELY, PAST, Delays, delays_of, history_of, points_since
+from tidewheel.server.dashboard.pages import alerts
 from tidewheel.server.dashboard.visit import Visit
 
 SHOWN: Final = 8
@@ -31,6 +32,7 @@ async def load(visit: Visit) -> Mapping[str, Any]:
         "failures": failures,
         "workers": workers,
         "coming": await _coming(visit),
+        "firing": await alerts.firing(visit),
     }
 
 

@@ -22,7 +22,8 @@ CREATE TABLE tidewheel.tenant (
     name   text NOT NULL UNIQUE,
     weight float8 NOT NULL DEFAULT 1 CHECK (weight > 0),
     max_queued  integer CHECK (max_queued >= 0),
-    max_payload integer CHECK (max_payload > 0)
+    max_payload integer CHECK (max_payload > 0),
+    keep_logs   interval
 );
 
 -- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
@@ -308,6 +309,7 @@ CREATE TABLE tidewheel.worker (
     beat_at       timestamptz NOT NULL,
     lease_until   timestamptz NOT NULL,
     ended_at      timestamptz,
+    clock_ahead   interval,
     CHECK (alive = (ended_at IS NULL))
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
@@ -565,10 +567,12 @@ CREATE TABLE tidewheel.delivery (
     channel    uuid NOT NULL REFERENCES tidewheel.channel,
     key        text NOT NULL,
     event      text NOT NULL,
+    job_id     uuid,
     tenant     text,
     state      text NOT NULL CHECK (state IN ('pending', 'sent', 'failed')),
     tries      integer NOT NULL DEFAULT 0,
     answer     text NOT NULL DEFAULT '',
+    attempts   jsonb NOT NULL DEFAULT '[]',
     created_at timestamptz NOT NULL,
     begun_at   timestamptz NOT NULL,
     next_at    timestamptz NOT NULL,
@@ -578,6 +582,7 @@ CREATE TABLE tidewheel.delivery (
     UNIQUE (channel, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX delivery_due ON tidewheel.delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_job ON tidewheel.delivery (job_id) WHERE job_id IS NOT NULL;
 
 -- Whether a subscription may want an event of a lane. A coarse look: whoever sends the messages looks closely.
 CREATE FUNCTION tidewheel.is_wanted(outcome text, lane integer) RETURNS boolean

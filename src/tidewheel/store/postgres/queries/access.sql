@@ -39,10 +39,11 @@ UPDATE tidewheel.api_key
 RETURNING prefix, tenant
 
 -- name: set_tenant
-INSERT INTO tidewheel.tenant (name, weight, max_queued, max_payload)
-VALUES ($1, $2, $3, $4)
+INSERT INTO tidewheel.tenant (name, weight, max_queued, max_payload, keep_logs)
+VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (name) DO UPDATE
-   SET weight = excluded.weight, max_queued = excluded.max_queued, max_payload = excluded.max_payload
+   SET weight = excluded.weight, max_queued = excluded.max_queued, max_payload = excluded.max_payload,
+       keep_logs = excluded.keep_logs
 
 -- name: count_unfinished
 -- Rows compared as a whole, so that only the index on them serves.
@@ -114,3 +115,10 @@ DELETE FROM tidewheel.run_note WHERE job_id = $1
 
 -- name: erase_logs
 DELETE FROM tidewheel.log WHERE job_id = $1
+
+-- name: erase_happenings
+-- Before the messages: what someone makes of it meanwhile is waited for here, and seen by the next statement.
+DELETE FROM tidewheel.outbox WHERE job_id = $1
+
+-- name: erase_deliveries
+DELETE FROM tidewheel.delivery WHERE job_id = $1

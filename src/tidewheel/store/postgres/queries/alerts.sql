@@ -43,12 +43,36 @@ SELECT tenant.name, schedule.name, tidewheel.now() - waiting.due_at, CASE WHEN l
  ORDER BY tenant.name COLLATE "C", schedule.name COLLATE "C"
 
 -- name: snapshot_facts
--- By the machine's own time, in which connections live.
+-- Those held longest, by the machine's own time, in which connections live.
 SELECT pid, statement_timestamp() - xact_start
   FROM pg_stat_activity
  WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
-   AND xact_start < statement_timestamp() - interval '1 minute'
+   AND xact_start < statement_timestamp()
  ORDER BY xact_start
+ LIMIT 20
+
+-- name: table_facts
+-- Few rows of a small table are dead for a moment, which is nobody's worry.
+SELECT relname, n_live_tup, n_dead_tup
+  FROM pg_stat_user_tables
+ WHERE schemaname = 'tidewheel' AND n_dead_tup >= $1
+ ORDER BY n_dead_tup DESC
+
+-- name: replica_facts
+-- Of replicas that this user may see: for those of others it must be a member of pg_monitor.
+SELECT coalesce(nullif(application_name, ''), 'pid ' || pid),
+       greatest(0, pg_wal_lsn_diff(
+           CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, replay_lsn))::bigint,
+       replay_lag
+  FROM pg_stat_replication
+ WHERE replay_lsn IS NOT NULL
+ ORDER BY 1
+
+-- name: clock_facts
+SELECT name, clock_ahead
+  FROM tidewheel.worker
+ WHERE alive AND lease_until > tidewheel.now() AND abs(extract(epoch FROM clock_ahead)) >= 1
+ ORDER BY abs(extract(epoch FROM clock_ahead))
 
 -- name: firing
 -- Locked, so that of two who note the same the second sees what the first did.

@@ -87,6 +87,31 @@ SELECT log.job_id, log.token, log.first, log.lines, log.stored_at, tenant.name A
         LIMIT 1))
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
 
+-- name: log_ages
+SELECT id, keep_logs FROM tidewheel.tenant WHERE keep_logs IS NOT NULL ORDER BY id
+
+-- name: retire_lines
+-- The lines of some jobs of a day: of a tenant, or of those without an age of their own.
+WITH lanes AS MATERIALIZED (
+    SELECT array_agg(lane.id) AS ids
+      FROM tidewheel.lane
+      JOIN tidewheel.tenant ON tenant.id = lane.tenant
+     WHERE CASE WHEN $2::integer IS NULL THEN tenant.keep_logs IS NULL ELSE tenant.id = $2 END
+), jobs AS MATERIALIZED (
+    SELECT DISTINCT job_id
+      FROM (SELECT job_id
+              FROM tidewheel.log
+             WHERE stored_at >= $1::timestamptz AND stored_at < $1::timestamptz + interval '1 day'
+               AND lane = ANY ((SELECT ids FROM lanes)::integer[])
+             LIMIT $3) AS found
+), gone AS (
+    DELETE FROM tidewheel.log
+     WHERE stored_at >= $1::timestamptz AND stored_at < $1::timestamptz + interval '1 day'
+       AND job_id = ANY (ARRAY(SELECT job_id FROM jobs))
+    RETURNING 1
+)
+SELECT count(*) FROM gone
+
 -- name: lock_segments
 -- Words are gathered by one at a time, and not while lines are erased.
 SELECT pg_advisory_xact_lock(8433, 3)

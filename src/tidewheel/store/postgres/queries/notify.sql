@@ -84,11 +84,11 @@ DELETE FROM tidewheel.outbox WHERE id = ANY ($1::bigint[])
 
 -- name: add_deliveries
 -- To channels that are there; in the order of the keys, as all who add several do.
-INSERT INTO tidewheel.delivery (id, channel, key, event, tenant, state, created_at, begun_at, next_at, body, text)
-SELECT line.id, line.channel, line.key, line.event, line.tenant, 'pending', tidewheel.now(), tidewheel.now(),
+INSERT INTO tidewheel.delivery (id, channel, key, event, job_id, tenant, state, created_at, begun_at, next_at, body, text)
+SELECT line.id, line.channel, line.key, line.event, line.job_id, line.tenant, 'pending', tidewheel.now(), tidewheel.now(),
        tidewheel.now(), line.body, line.text
-  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-       AS line (id, channel, key, event, tenant, body, text)
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::text[], $8::text[])
+       AS line (id, channel, key, event, job_id, tenant, body, text)
  WHERE EXISTS (SELECT FROM tidewheel.channel WHERE channel.id = line.channel FOR KEY SHARE)
  ORDER BY line.channel, line.key
     ON CONFLICT (channel, key) DO NOTHING
@@ -109,14 +109,14 @@ RETURNING delivery.id, tries, begun_at, key, body, text, channel.type, channel.a
 
 -- name: close_delivery
 UPDATE tidewheel.delivery
-   SET state = $3, next_at = coalesce($4::timestamptz, next_at), answer = $5,
+   SET state = $3, next_at = coalesce($4::timestamptz, next_at), answer = $5, attempts = attempts || $6::jsonb,
        ended_at = CASE WHEN $3::text <> 'pending' THEN tidewheel.now() END
- WHERE id = $1 AND state = 'pending' AND tries = $2
+ WHERE id = $1 AND state = 'pending' AND tries = $2 AND begun_at = $7
 RETURNING id
 
 -- name: deliveries
 SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state, tries, answer, delivery.created_at,
-       next_at, ended_at, body
+       next_at, ended_at, body, attempts
   FROM tidewheel.delivery
   JOIN tidewheel.channel ON channel.id = delivery.channel
  WHERE delivery.id < $1 AND ($2::text IS NULL OR channel.tenant = $2) AND ($3::text IS NULL OR state = $3)
@@ -125,11 +125,11 @@ SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state
 
 -- name: resend
 UPDATE tidewheel.delivery
-   SET state = 'pending', tries = tries + 1, begun_at = tidewheel.now(), next_at = tidewheel.now(), ended_at = NULL
+   SET state = 'pending', tries = 0, begun_at = tidewheel.now(), next_at = tidewheel.now(), ended_at = NULL
   FROM tidewheel.channel
  WHERE delivery.id = $1 AND channel.id = delivery.channel AND ($2::text IS NULL OR channel.tenant = $2)
 RETURNING delivery.id, key, channel.name, channel.id, event, delivery.tenant, state, tries, answer,
-       delivery.created_at, next_at, ended_at, body
+       delivery.created_at, next_at, ended_at, body, attempts
 
 -- name: retire_deliveries
 WITH gone AS (

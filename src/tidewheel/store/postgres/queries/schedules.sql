@@ -137,6 +137,14 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
  ORDER BY fire_at DESC
  LIMIT $3
 
+-- name: occurrence_of_job
+-- From the latest on: whoever repeats a trigger does so soon.
+SELECT schedule_id, fire_at, source, outcome, reason, job_id
+  FROM tidewheel.occurrence
+ WHERE schedule_id = $1 AND job_id = $2
+ ORDER BY fire_at DESC
+ LIMIT 1
+
 -- name: lock_written_ahead
 -- Waiting jobs of planned occurrences that are not due. From the jobs to the occurrences, never the other way: of these
 -- there may be millions.

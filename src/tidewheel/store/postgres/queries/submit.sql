@@ -59,6 +59,12 @@ SELECT idempotency.tenant, idempotency.key, idempotency.fingerprint, idempotency
   JOIN unnest($1::integer[], $2::text[]) AS asked (tenant, key)
     ON asked.tenant = idempotency.tenant AND asked.key = idempotency.key
 
+-- name: seen_keys
+SELECT asked.tenant, asked.key
+  FROM unnest($1::text[], $2::text[]) AS asked (tenant, key)
+  JOIN tidewheel.tenant ON tenant.name = asked.tenant
+  JOIN tidewheel.idempotency ON idempotency.tenant = tenant.id AND idempotency.key = asked.key
+
 -- name: lock_unique_keys
 -- One submitter at a time for each unique key, in one order for all.
 SELECT pg_advisory_xact_lock(8434, slot)

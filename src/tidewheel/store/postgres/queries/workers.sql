@@ -12,7 +12,8 @@ WITH own AS (
     SELECT id FROM tidewheel.worker WHERE id = ANY ($1::uuid[]) AND alive ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE tidewheel.worker
-   SET beat = worker.beat + 1, beat_at = tidewheel.now(), lease_until = tidewheel.now() + worker.ttl
+   SET beat = worker.beat + 1, beat_at = tidewheel.now(), lease_until = tidewheel.now() + worker.ttl,
+       clock_ahead = coalesce($2::timestamptz - tidewheel.now(), clock_ahead)
   FROM own
  WHERE worker.id = own.id AND worker.alive
 RETURNING worker.id, worker.beat, worker.lease_until

@@ -17,7 +17,8 @@ CREATE TABLE tenant (
     name   TEXT NOT NULL UNIQUE,
     weight REAL NOT NULL DEFAULT 1 CHECK (weight > 0),
     max_queued  INTEGER CHECK (max_queued >= 0),
-    max_payload INTEGER CHECK (max_payload > 0)
+    max_payload INTEGER CHECK (max_payload > 0),
+    keep_logs   INTEGER
 ) STRICT;
 
 -- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
@@ -274,7 +275,8 @@ CREATE TABLE worker (
     registered_at INTEGER NOT NULL,
     beat_at       INTEGER NOT NULL,
     lease_until   INTEGER NOT NULL,
-    ended_at      INTEGER
+    ended_at      INTEGER,
+    clock_ahead   INTEGER
 ) STRICT, WITHOUT ROWID;
 
 -- Nodes that do chores, which duties each is ready for, and until when it counts as there.
@@ -502,10 +504,12 @@ CREATE TABLE delivery (
     channel    BLOB NOT NULL REFERENCES channel,
     key        TEXT NOT NULL,
     event      TEXT NOT NULL,
+    job_id     BLOB,
     tenant     TEXT,
     state      TEXT NOT NULL CHECK (state IN ('pending', 'sent', 'failed')),
     tries      INTEGER NOT NULL DEFAULT 0,
     answer     TEXT NOT NULL DEFAULT '',
+    attempts   TEXT NOT NULL DEFAULT '[]',
     created_at INTEGER NOT NULL,
     begun_at   INTEGER NOT NULL,
     next_at    INTEGER NOT NULL,
@@ -515,6 +519,7 @@ CREATE TABLE delivery (
     UNIQUE (channel, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 
 -- What is, or was, wrong. `firing` is the key while it is so, and NULL afterwards.
 CREATE TABLE alert (

@@ -34,13 +34,14 @@ UPDATE api_key
 RETURNING prefix, tenant
 
 -- name: set_tenant
-INSERT INTO tenant (name, weight, max_queued, max_payload)
-VALUES (:name, :weight, :max_queued, :max_payload)
+INSERT INTO tenant (name, weight, max_queued, max_payload, keep_logs)
+VALUES (:name, :weight, :max_queued, :max_payload, :keep_logs)
 ON CONFLICT (name) DO UPDATE
-   SET weight = excluded.weight, max_queued = excluded.max_queued, max_payload = excluded.max_payload
+   SET weight = excluded.weight, max_queued = excluded.max_queued, max_payload = excluded.max_payload,
+       keep_logs = excluded.keep_logs
 
 -- name: tenants_shown
-SELECT name, weight, max_queued, max_payload FROM tenant WHERE :tenant IS NULL OR name = :tenant ORDER BY name
+SELECT name, weight, max_queued, max_payload, keep_logs FROM tenant WHERE :tenant IS NULL OR name = :tenant ORDER BY name
 
 -- name: count_unfinished
 SELECT count(*)
@@ -98,3 +99,9 @@ DELETE FROM run_note WHERE job_id = :id
 
 -- name: erase_logs
 DELETE FROM log WHERE job_id = :id
+
+-- name: erase_happenings
+DELETE FROM outbox WHERE job_id = :id
+
+-- name: erase_deliveries
+DELETE FROM delivery WHERE job_id = :id

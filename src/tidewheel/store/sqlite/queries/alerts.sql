@@ -44,6 +44,12 @@ SELECT tenant, name, :now - due_at, missed
  WHERE due_at IS NOT NULL OR missed IS NOT NULL
  ORDER BY tenant, name
 
+-- name: clock_facts
+SELECT name, clock_ahead
+  FROM worker
+ WHERE alive AND lease_until > :now AND abs(clock_ahead) >= 1000000
+ ORDER BY abs(clock_ahead)
+
 -- name: firing
 SELECT firing FROM alert WHERE firing IS NOT NULL
 

@@ -106,6 +106,21 @@ DELETE FROM log
  WHERE id IN (SELECT id FROM (SELECT id, stored_at FROM log ORDER BY id LIMIT :limit) WHERE stored_at < :until)
 RETURNING 1
 
+-- name: log_ages
+SELECT id, keep_logs FROM tenant WHERE keep_logs IS NOT NULL
+
+-- name: next_lines
+-- The next pieces that were stored before then, with whether they are a tenant's; none stands for those without an age.
+SELECT near.id, CASE WHEN :tenant IS NULL THEN tenant.keep_logs IS NULL ELSE tenant.id = :tenant END
+  FROM (SELECT id, stored_at, lane FROM log WHERE id > :beyond ORDER BY id LIMIT :limit) AS near
+  LEFT JOIN lane ON lane.id = near.lane
+  LEFT JOIN tenant ON tenant.id = lane.tenant
+ WHERE near.stored_at < :until
+ ORDER BY near.id
+
+-- name: remove_lines
+DELETE FROM log WHERE id IN (SELECT value FROM json_each(:ids))
+
 -- name: retire_fresh
 DELETE FROM log_fresh WHERE high < coalesce((SELECT min(id) FROM log), 0) OR NOT EXISTS (SELECT 1 FROM log)
 

@@ -80,8 +80,8 @@ SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, 
 DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:ids))
 
 -- name: add_delivery
-INSERT INTO delivery (id, channel, key, event, tenant, state, created_at, begun_at, next_at, body, text)
-VALUES (:id, :channel, :key, :event, :tenant, 'pending', :now, :now, :now, :body, :text)
+INSERT INTO delivery (id, channel, key, event, job_id, tenant, state, created_at, begun_at, next_at, body, text)
+VALUES (:id, :channel, :key, :event, :job, :tenant, 'pending', :now, :now, :now, :body, :text)
     ON CONFLICT (channel, key) DO NOTHING
 
 -- name: due_deliveries
@@ -103,13 +103,14 @@ SELECT delivery.id, tries, begun_at, key, body, text, channel.type, channel.addr
 -- name: close_delivery
 UPDATE delivery
    SET state = :state, next_at = coalesce(:next_at, next_at), answer = :answer,
+       attempts = json_insert(attempts, '$[#]', json(:attempt)),
        ended_at = CASE WHEN :state <> 'pending' THEN :now END
- WHERE id = :id AND state = 'pending' AND tries = :tries
+ WHERE id = :id AND state = 'pending' AND tries = :tries AND begun_at = :begun_at
 RETURNING id
 
 -- name: deliveries
 SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state, tries, answer, delivery.created_at,
-       next_at, ended_at, body
+       next_at, ended_at, body, attempts
   FROM delivery
  CROSS JOIN channel ON channel.id = delivery.channel
  WHERE delivery.id < :after AND (:tenant IS NULL OR channel.tenant = :tenant) AND (:state IS NULL OR state = :state)
@@ -117,11 +118,11 @@ SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state
  LIMIT :limit
 
 -- name: resend
-UPDATE delivery SET state = 'pending', tries = tries + 1, begun_at = :now, next_at = :now, ended_at = NULL
+UPDATE delivery SET state = 'pending', tries = 0, begun_at = :now, next_at = :now, ended_at = NULL
  WHERE id = :id AND EXISTS (
        SELECT 1 FROM channel WHERE channel.id = delivery.channel AND (:tenant IS NULL OR tenant = :tenant))
 RETURNING id, key, (SELECT name FROM channel WHERE channel.id = delivery.channel), channel, event, tenant, state, tries,
-       answer, created_at, next_at, ended_at, body
+       answer, created_at, next_at, ended_at, body, attempts
 
 -- name: retire_deliveries
 DELETE FROM delivery

@@ -123,6 +123,14 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
  ORDER BY fire_at DESC
  LIMIT :limit
 
+-- name: occurrence_of_job
+-- From the latest on: whoever repeats a trigger does so soon.
+SELECT schedule_id, fire_at, source, outcome, reason, job_id
+  FROM occurrence
+ WHERE schedule_id = :schedule AND job_id = :job
+ ORDER BY fire_at DESC
+ LIMIT 1
+
 -- name: written_ahead
 -- Waiting jobs of planned occurrences that are not due.
 SELECT json_array(

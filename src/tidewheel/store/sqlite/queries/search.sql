@@ -18,27 +18,28 @@ SELECT tenant.id FROM tenant WHERE name = :tenant
 -- name: edge
 -- The id down to which `:scan` jobs lie after `:after`, or NULL if there are fewer: how far one page looks.
 SELECT id FROM (
-       SELECT id FROM (SELECT id FROM job WHERE id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       SELECT id FROM (SELECT id FROM job WHERE :active AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
        UNION ALL
-       SELECT id FROM (SELECT id FROM job_history WHERE id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       SELECT id FROM (SELECT id FROM job_history WHERE :finished AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
        )
  ORDER BY id DESC
  LIMIT 1 OFFSET :scan - 1
 
 -- name: edge_of_tenant
 SELECT id FROM (
-       SELECT id FROM (SELECT id FROM job WHERE tenant = :tenant AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       SELECT id FROM (SELECT id FROM job WHERE :active AND tenant = :tenant AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
        UNION ALL
-       SELECT id FROM (SELECT id FROM job_history WHERE tenant = :tenant AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
+       SELECT id FROM (SELECT id FROM job_history WHERE :finished AND tenant = :tenant AND id < :after AND id >= :floor ORDER BY id DESC LIMIT :scan)
        )
  ORDER BY id DESC
  LIMIT 1 OFFSET :scan - 1
 
 -- name: find
--- Both tables in one statement, so that no job is missed or doubled while it moves from one to the other.
+-- Both tables in one statement, so that no job is missed or doubled while it moves from one to the other; a table of which
+-- no state is wanted is left out.
 SELECT * FROM (
        SELECT * FROM active_job
-        WHERE id < :after AND id >= :floor
+        WHERE :active AND id < :after AND id >= :floor
           AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
@@ -49,7 +50,7 @@ SELECT * FROM (
 UNION ALL
 SELECT * FROM (
        SELECT * FROM finished_job
-        WHERE id < :after AND id >= :floor
+        WHERE :finished AND id < :after AND id >= :floor
           AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
@@ -63,7 +64,7 @@ SELECT * FROM (
 -- name: find_of_tenant
 SELECT * FROM (
        SELECT * FROM active_job
-        WHERE tenant_id = :tenant AND id < :after AND id >= :floor
+        WHERE :active AND tenant_id = :tenant AND id < :after AND id >= :floor
           AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
@@ -74,7 +75,7 @@ SELECT * FROM (
 UNION ALL
 SELECT * FROM (
        SELECT * FROM finished_job
-        WHERE tenant_id = :tenant AND id < :after AND id >= :floor
+        WHERE :finished AND tenant_id = :tenant AND id < :after AND id >= :floor
           AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
@@ -83,6 +84,17 @@ SELECT * FROM (
         ORDER BY id DESC
         LIMIT :limit)
  ORDER BY id DESC
+ LIMIT :limit
+
+-- name: find_running
+-- What runs is no more than the workers can do at once, and has an index of its own; + keeps the planner off the others.
+SELECT * FROM active_job
+ WHERE state = 'running' AND +id < :after AND +id >= :floor AND (:tenant IS NULL OR +tenant_id = :tenant)
+   AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
+   AND (:schedule IS NULL OR schedule_id = :schedule)
+   AND (:label IS NULL OR labels ->> :label = :text)
+   AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
+ ORDER BY +id DESC
  LIMIT :limit
 
 -- name: find_few

@@ -20,6 +20,12 @@ SELECT unhex(value ->> 0), value ->> 1, value ->> 2, value ->> 3, 'queued', :now
 -- name: find_key
 SELECT fingerprint, job_id FROM idempotency WHERE tenant = :tenant AND key = :key
 
+-- name: seen_keys
+SELECT asked.value ->> 0, asked.value ->> 1
+  FROM json_each(:asked) AS asked
+ CROSS JOIN tenant ON tenant.name = asked.value ->> 0
+ CROSS JOIN idempotency ON idempotency.tenant = tenant.id AND idempotency.key = asked.value ->> 1
+
 -- name: add_key
 INSERT INTO idempotency (tenant, key, fingerprint, job_id, check_at) VALUES (:tenant, :key, :fingerprint, :job, :check_at)
 

@@ -3,13 +3,14 @@ INSERT INTO worker (id, name, queues, kinds, offer, tenant, ttl, registered_at, 
 VALUES (:id, :name, :queues, :kinds, :offer, :tenant, :ttl, :now, :now, :now + :ttl)
 
 -- name: worker
-SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
+SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, clock_ahead, registered_at, beat_at, lease_until,
+       ended_at
   FROM worker
  WHERE id = :worker
 
 -- name: beat
 UPDATE worker
-   SET beat = beat + 1, beat_at = :now, lease_until = :now + ttl
+   SET beat = beat + 1, beat_at = :now, lease_until = :now + ttl, clock_ahead = coalesce(:clock - :now, clock_ahead)
  WHERE id IN (SELECT unhex(value) FROM json_each(:workers)) AND alive
 RETURNING id, beat, lease_until
 
@@ -30,7 +31,8 @@ UPDATE worker
 RETURNING id
 
 -- name: workers
-SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, registered_at, beat_at, lease_until, ended_at
+SELECT id, name, queues, kinds, offer, tenant, ttl, alive, beat, clock_ahead, registered_at, beat_at, lease_until,
+       ended_at
   FROM worker
  WHERE :alive IS NULL OR alive = :alive
  ORDER BY id DESC

@@ -11,8 +11,9 @@ T = TypeVar("T", bound=str)
 
 def did_you_mean(given: str, names: Iterable[str]) -> str:
     """Return a question to put behind a complaint, or nothing if no name is near."""
-    near = get_close_matches(given, list(names), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    known = {name.lower(): name for name in names}
+    near = get_close_matches(given.lower(), list(known), n=1)
+    return f"; did you mean {known[near[0]]}?" if near else ""
 
 
 def name_among(field: str, given: str, names: Sequence[T]) -> T:

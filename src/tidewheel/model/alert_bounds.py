@@ -1,0 +1,62 @@
+"""From when on the rules of alerts find something, as operators set it."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+
+from tidewheel.errors import Invalid
+from tidewheel.model.checks import parse_duration
+from tidewheel.model.resources import parse_resources
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """From when on a rule finds something."""
+
+    schedule_late: timedelta = timedelta(minutes=5)
+    queue_age: timedelta = timedelta(minutes=10)
+    no_worker: timedelta = timedelta(minutes=1)
+    failure_rate: float = 0.5
+    failures_of: int = 20
+    dead_letters: int = 100
+    held_snapshot: timedelta = timedelta(minutes=30)
+    dead_rows: int = 1_000_000
+    replica_lag: timedelta = timedelta(minutes=5)
+    replica_behind: int = 256 << 20
+    """Bytes of the log of writes that a replica has not taken in."""
+    free_disk: int = 512 << 20
+    """Bytes."""
+    clock_offset: timedelta = timedelta(seconds=5)
+
+
+USUAL: Final = Bounds()
+_BYTES: Final = ("replica_behind", "free_disk")
+
+
+def parse_bounds(texts: Iterable[str]) -> Bounds:
+    """Return what texts such as `queue_age=20m` and `free_disk=2GiB` stand for; the rest is as usual."""
+    changes = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in Bounds.__struct_fields__:
+            raise Invalid(
+                "alert", f"must be one of {', '.join(Bounds.__struct_fields__)}, then =value, not {text[:60]!r}"
+            )
+        changes[name] = _value(name, value)
+    return msgspec.structs.replace(USUAL, **changes)
+
+
+def _value(name: str, text: str) -> Any:
+    usual = getattr(USUAL, name)
+    if isinstance(usual, timedelta):
+        return parse_duration(text, f"alert: {name}")
+    if name in _BYTES:
+        return parse_resources(f"memory={text}", f"alert: {name}")["memory"]
+    try:
+        value = type(usual)(text)
+    except ValueError:
+        value = -1
+    if not 0 < value < 1 << 62:
+        raise Invalid("alert", f"{name} must be a number above 0, not {text[:40]!r}")
+    return value

@@ -1,0 +1,82 @@
+"""What is wrong with PostgreSQL itself is told with its cause, and is over when that is."""
+
+from datetime import timedelta
+
+import pytest
+
+from harness.postgres import PostgresServer
+from tests.postgres_store.tools import Connect, opened, until
+from tidewheel.keeper.alerts import Watch
+from tidewheel.model.alert import Alert, AlertState, Rule
+from tidewheel.model.alert_bounds import Bounds
+from tidewheel.store.base import Store
+from tidewheel.store.postgres.migrate import migrate
+
+LITTLE = Bounds(held_snapshot=timedelta(microseconds=1), dead_rows=200, replica_behind=1 << 20)
+
+
+async def firing(store: Store, rule: Rule) -> list[Alert]:
+    """Look once, and return what fires by a rule."""
+    await Watch(store, LITTLE).run_once()
+    return [alert for alert in await store.alerts(state=AlertState.FIRING) if alert.rule is rule]
+
+
+async def test_a_held_snapshot_is_told_with_its_process_until_it_is_let_go(
+    postgres_database: str, connect: Connect
+) -> None:
+    holder = await connect(postgres_database)
+    async with opened(postgres_database) as store:
+        assert await firing(store, Rule.HELD_SNAPSHOT) == []
+        held = holder.transaction(isolation="repeatable_read")
+        await held.start()
+        await holder.fetchval("SELECT 1")
+        (alert,) = await firing(store, Rule.HELD_SNAPSHOT)
+        assert alert.subject == f"pid {holder.get_server_pid()}"
+        assert f"process {holder.get_server_pid()} has held a snapshot for" in alert.told
+        await held.rollback()
+        assert await firing(store, Rule.HELD_SNAPSHOT) == []
+
+
+async def test_dead_rows_are_told_until_they_are_vacuumed(postgres_database: str, connect: Connect) -> None:
+    raw = await connect(postgres_database)
+    async with opened(postgres_database) as store:
+        assert await firing(store, Rule.BLOAT) == []
+        note = "INSERT INTO tidewheel.outbox (at, event) SELECT now(), 'dead' FROM generate_series(1, 300)"
+        for statement in (note, "DELETE FROM tidewheel.outbox", "SELECT pg_stat_force_next_flush()", "SELECT 1"):
+            await raw.execute(statement)
+        (alert,) = await firing(store, Rule.BLOAT)
+        assert alert.told == "table outbox has 300 dead rows beside 0 that live: vacuum cannot keep up"
+        await raw.execute("VACUUM tidewheel.outbox")
+        assert await firing(store, Rule.BLOAT) == []
+
+
+@pytest.mark.slow
+async def test_a_replica_that_falls_behind_is_told_until_it_has_caught_up(
+    private_postgres: PostgresServer, connect: Connect
+) -> None:
+    url = private_postgres.url()
+    await migrate(url)
+    with PostgresServer(standby_of=private_postgres) as standby:
+        primary, replica = await connect(url), await connect(standby.url())
+        async with opened(url) as store:
+
+            async def caught_up() -> bool:
+                facts = (await store.alert_facts()).replicas
+                return [fact.behind < 1 << 20 for fact in facts] == [True]
+
+            await until(caught_up)
+            assert await firing(store, Rule.REPLICA_LAG) == []
+            await replica.execute("SELECT pg_wal_replay_pause()")
+            await primary.execute("SELECT pg_logical_emit_message(false, 'tide', repeat('x', 3000000), true)")
+
+            async def told() -> bool:
+                return bool(await firing(store, Rule.REPLICA_LAG))
+
+            await until(told)
+            (alert,) = await firing(store, Rule.REPLICA_LAG)
+            assert alert.told.startswith(f"replica {alert.subject} is 3 MiB behind")
+            await replica.execute("SELECT pg_wal_replay_resume()")
+            await until(caught_up)
+            assert await firing(store, Rule.REPLICA_LAG) == []
+        await primary.close()
+        await replica.close()

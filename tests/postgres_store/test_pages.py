@@ -1,0 +1,68 @@
+"""A page of jobs reads about as many rows as it shows, however many a tenant has and on how many days they ended."""
+
+import pytest
+
+from tests.builders import HOUR, a_worker, some_jobs
+from tests.contract.steps import claim, finish
+from tests.postgres_store.tools import Connect, opened
+from tidewheel.model.states import State
+from tidewheel.store.base import JobFilter
+from tidewheel.store.postgres import PostgresStore
+
+PAGE = 50
+MOST_READ = 5 * PAGE
+"""Of jobs, lanes and tenants together."""
+MORE_HISTORY = """
+    INSERT INTO tidewheel.job_history (
+           id, lane, tenant, token, failures, losses, priority, state, run_at, due_at, args, created_at, updated_at,
+           finished_at, cause, ran)
+    SELECT uuidv7(-n * interval '20 seconds'), lane, tenant, token, failures, losses, priority, state, run_at, due_at,
+           args, created_at, updated_at, now() - n * interval '20 seconds', cause, ran
+      FROM (SELECT * FROM tidewheel.job_history WHERE state = 'succeeded' AND lane > 0 LIMIT 1) AS one,
+           generate_series(1, 20000) AS n
+"""
+
+
+async def _rows_read(store: PostgresStore) -> int:
+    await store._db.read(lambda connection: connection.fetchval("SELECT pg_stat_force_next_flush()"))
+    number: int = await store._db.read(
+        lambda connection: connection.fetchval(
+            "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0)) FROM pg_stat_user_tables"
+        )
+    )
+    return number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "where",
+    [
+        JobFilter(tenant="default"),
+        JobFilter(tenant="default", states=frozenset({State.SUCCEEDED})),
+        JobFilter(tenant="default", states=frozenset({State.QUEUED}), kind="test.job"),
+        JobFilter(tenant="default", states=frozenset({State.SUCCEEDED}), kind="test.job"),
+        JobFilter(tenant="default", states=frozenset({State.RUNNING})),
+        JobFilter(),
+    ],
+)
+async def test_a_page_reads_about_as_much_as_it_shows(
+    postgres_database: str, connect: Connect, where: JobFilter
+) -> None:
+    async with opened(postgres_database, pool_size=1) as store:
+        worker = await store.register(a_worker())
+        await store.submit(some_jobs(1, kind="test.job"))
+        await finish(store, worker, await claim(store, worker, 1))
+        await store.submit(some_jobs(PAGE, kind="test.job"))
+        await claim(store, worker, PAGE)
+        await store.submit(some_jobs(2_000, kind="test.job", delay=HOUR))
+        connection = await connect(postgres_database)
+        await connection.fetchval("SELECT tidewheel.prepare_days((now() AT TIME ZONE 'UTC')::date - 7, 8)")
+        await connection.execute(MORE_HISTORY)
+        await connection.execute("ANALYZE tidewheel.job, tidewheel.job_history")
+        await store.find(where, limit=PAGE)
+        before = await _rows_read(store)
+
+        page = await store.find(where, limit=PAGE)
+
+        assert len(page.jobs) == PAGE
+        assert await _rows_read(store) - before < MOST_READ
