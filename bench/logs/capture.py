@@ -1,77 +1,58 @@
-"""What the capture of lines costs: jobs are drained with ten lines each, and without."""
+"""What the capture of lines costs: workers drain jobs whose lines are kept, the same to nobody, and silent ones."""
 
 import statistics
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
-from uuid import UUID
 
 from bench.grounds.ground import Ground, Place
-from bench.jobs import fill, outcomes
+from bench.jobs import fill
 from bench.logs.lines import lines_of
 from bench.logs.sizes import Sizes
-from bench.measure import Drained, Figures, Stopwatch, compare, side_by_side
+from bench.measure import Drained, Figures, compare, in_turns
+from bench.worker.gated import drain_by_worker
+from bench.worker.loads import INLINE, LOGS, LOGS_TO_NOBODY, PRINTS, PRINTS_TO_NOBODY, Load
+from bench.worker.process import Shape
 from tidewheel.clock import SystemClock
-from tidewheel.logs import LogShipper, RunLog
-from tidewheel.model.job import Run
 from tidewheel.store.base import ClaimRequest
 
-_ANY: Final = (UUID(int=1), 1)
 _BATCH: Final = 500
 _PART: Final = 10_000
+_SUBMIT: Final = 1000
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:
-    """Drain in turns runs that print, whose lines are stored before they end, and silent ones."""
-    clock = SystemClock()
-    chunk = "".join(f"{line.text}\n" for line in lines_of([_ANY], sizes.lines_a_job, clock.now(), 1)).encode()
+    """Drain in turns jobs that log ten lines, that log them to nobody, that print them, …, and that say nothing."""
     async with ground.place() as place:
-        shipper = LogShipper(place.store.append_logs, clock)
-
-        async def speak(runs: list[Run]) -> None:
-            logs = [RunLog(run.job_id, run.token, shipper, clock) for run in runs]
-            for log in logs:
-                log.output("stdout", chunk)
-                log.end()
-            if runs:
-                await shipper.flush(runs[-1].job_id, runs[-1].token)
-
-        async def talking() -> Drained:
-            return await _drain(place, sizes, speak)
-
-        async def silent() -> Drained:
-            return await _drain(place, sizes, None)
-
-        await silent()
-        await talking()
-        with_lines, without = await side_by_side(sizes.rounds, talking, silent, "drain with lines/without")
-        await shipper.close()
-    figures = compare("capture_ratio", with_lines, without)
-    low, high = figures["capture_ratio_spread"]
+        sides = [_by(place, sizes, load) for load in (LOGS, LOGS_TO_NOBODY, PRINTS, PRINTS_TO_NOBODY, INLINE)]
+        label = "logged/to nobody/printed/to nobody/silent"
+        logged, unlogged, printed, unprinted, silent = await in_turns(sizes.rounds, sides, label)
     return {
-        **figures,
-        "capture_cost": round(1 - figures["capture_ratio"], 3),
-        "capture_cost_spread": [round(1 - high, 3), round(1 - low, 3)],
+        **_cost("capture", logged, unlogged),
+        **_cost("capture_print", printed, unprinted),
+        **_cost("lines", logged, silent),
     }
 
 
-async def _drain(place: Place, sizes: Sizes, speak: Callable[[list[Run]], Awaitable[None]] | None) -> Drained:
-    await fill(place.store, sizes.round_jobs, 1000)
-    request = ClaimRequest(worker_id=place.worker_id, limit=sizes.batch)
-    watch, done = Stopwatch(place.server_cpu), 0
-    while done < sizes.round_jobs:
-        runs = (await place.store.claim(request)).runs
-        watch.claimed()
-        if speak is not None:
-            await speak(runs)
-        await place.store.settle(place.worker_id, outcomes(runs))
-        watch.settled()
-        done += len(runs)
-    return watch.stop(done)
+def _by(place: Place, sizes: Sizes, load: Load) -> Callable[[], Awaitable[Drained]]:
+    async def drain() -> Drained:
+        return await drain_by_worker(place, Shape(inline=1), load, jobs=sizes.round_jobs, batch=_SUBMIT)
+
+    return drain
+
+
+def _cost(name: str, with_lines: list[Drained], without: list[Drained]) -> Figures:
+    figures = compare(f"{name}_ratio", with_lines, without)
+    low, high = figures[f"{name}_ratio_spread"]
+    return {
+        **figures,
+        f"{name}_cost": round(1 - figures[f"{name}_ratio"], 3),
+        f"{name}_cost_spread": [round(1 - high, 3), round(1 - low, 3)],
+    }
 
 
 async def measure_appends(ground: Ground, sizes: Sizes) -> Figures:
-    """Append lines in the batches of a shipper, one after the other."""
+    """Append lines in batches, one after the other."""
     clock = SystemClock()
     async with ground.place() as place:
         await fill(place.store, 1000, 1000)

@@ -13,9 +13,6 @@ class Sizes:
     name: str
     rounds: int
     round_jobs: int
-    batch: int = 200
-    """Jobs of one claim and one settle."""
-    lines_a_job: int = 10
     append_lines: int
     stored_lines: int
     """What is searched."""
@@ -28,13 +25,13 @@ SIZES: Final[Mapping[str, Sizes]] = MappingProxyType(
         for sizes in (
             Sizes(
                 name="full",
-                rounds=9,
+                rounds=5,
                 round_jobs=20_000,
                 append_lines=1_000_000,
                 stored_lines=10_000_000,
                 searches=1_000,
             ),
-            Sizes(name="quick", rounds=5, round_jobs=5_000, append_lines=100_000, stored_lines=300_000, searches=300),
+            Sizes(name="quick", rounds=3, round_jobs=10_000, append_lines=100_000, stored_lines=300_000, searches=300),
             Sizes(name="tiny", rounds=1, round_jobs=200, append_lines=2_000, stored_lines=3_000, searches=30),
         )
     }

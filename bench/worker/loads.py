@@ -41,6 +41,13 @@ def _commands(count: int, first: int) -> list[JobSpec]:
 
 INLINE: Final = _tasks(ONE_LANE[0].kind, 500)
 """Async functions."""
+LOGS: Final = _tasks("mail.log", 500)
+"""Async functions that log ten lines."""
+LOGS_TO_NOBODY: Final = _tasks("mail.log_to_nobody", 500)
+"""The same lines by the same logging to a handler that drops them."""
+PRINTS: Final = _tasks("mail.print", 500)
+PRINTS_TO_NOBODY: Final = _tasks("mail.print_to_nobody", 500)
+"""The same lines printed, and printed to /dev/null."""
 STAMPS: Final = _tasks("mail.stamp", 500)
 """Async functions that return when they began, in seconds since the epoch."""
 PROCESS: Final = _tasks("mail.render", 100)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from tests.contract.steps import settle, start, stores_on, submit
 from tidewheel.errors import Invalid
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.log import LogLine
+from tidewheel.model.log_piece import pieces_of_run
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
@@ -189,6 +190,28 @@ async def test_lines_that_came_late_or_twice_are_found_once(backend: Backend, st
     assert await found(store, "words", kind="late") == ["last words"]
     await index_all(backend, store)
     assert await found(store, "words", kind="late") == ["last words"]
+
+
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+async def test_pieces_that_a_worker_put_together_are_lines_like_others(
+    backend: Backend, store: Store, worker: Worker, words: str
+) -> None:
+    """A worker knows the lane of the run; whoever does not know it may leave it out."""
+    run = await start(store, worker, "told")
+    begun = int(AT.timestamp()) * 10**9
+    said = [begun, "stdout", None, "one ☃", begun + 2500, "log", "info", 'two "quoted"']
+    await store.append_pieces(pieces_of_run(run.job_id, run.token, 1, said, run.lane))
+    await store.append_pieces(pieces_of_run(run.job_id, run.token, 3, [begun, "log", "error", "three"]))
+    if words == "indexed":
+        await index_all(backend, store)
+    assert await store.logs(run.job_id) == [
+        LogLine(run.job_id, run.token, 1, AT, "stdout", None, "one ☃"),
+        LogLine(run.job_id, run.token, 2, AT + timedelta(microseconds=2), "log", "info", 'two "quoted"'),
+        LogLine(run.job_id, run.token, 3, AT, "log", "error", "three"),
+    ]
+    assert sorted(await found(store, kind="told")) == ["one ☃", "three", 'two "quoted"']
+    assert await found(store, "two", level="info", stream="log") == ['two "quoted"']
+    assert await found(store, level="error") == ["three"]
 
 
 async def test_lines_of_jobs_that_nobody_knows_are_not_found(backend: Backend, store: Store) -> None:

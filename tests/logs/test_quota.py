@@ -1,13 +1,12 @@
 """The beginning and the end of a run's output are kept."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from tidewheel.logs.masks import Masks
 from tidewheel.logs.quota import LAST_BYTES, LAST_LINES, Line, Quota, Tail
 
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
+NOW = 1_900_000_000 * 10**9
+SECOND = 10**9
 
 
 def texts(lines: list[Line]) -> list[str]:
@@ -49,18 +48,18 @@ def test_the_mark_says_how_much_was_allowed(size: int, words: str) -> None:
 def test_the_last_lines_of_all_streams_are_kept_in_order_with_their_times() -> None:
     tail = Tail(Masks())
     tail.take_line(Line(NOW, "log", "info", "logged"))
-    tail.take_raw(NOW + timedelta(seconds=1), "stdout", b"begun ")
-    tail.take_raw(NOW + timedelta(seconds=2), "stderr", b"error 1\nerr")
-    tail.take_raw(NOW + timedelta(seconds=3), "stdout", b"and done\n")
-    tail.take_raw(NOW + timedelta(seconds=4), "stderr", b"or 2")
+    tail.take_raw(NOW + SECOND, "stdout", b"begun ")
+    tail.take_raw(NOW + 2 * SECOND, "stderr", b"error 1\nerr")
+    tail.take_raw(NOW + 3 * SECOND, "stdout", b"and done\n")
+    tail.take_raw(NOW + 4 * SECOND, "stderr", b"or 2")
 
     assert tail.end() == (
         None,
         [
             Line(NOW, "log", "info", "logged"),
-            Line(NOW + timedelta(seconds=2), "stderr", None, "error 1"),
-            Line(NOW + timedelta(seconds=3), "stdout", None, "begun and done"),
-            Line(NOW + timedelta(seconds=4), "stderr", None, "error 2"),
+            Line(NOW + 2 * SECOND, "stderr", None, "error 1"),
+            Line(NOW + 3 * SECOND, "stdout", None, "begun and done"),
+            Line(NOW + 4 * SECOND, "stderr", None, "error 2"),
         ],
     )
 

@@ -9,10 +9,13 @@ import pytest
 
 from tidewheel.logs import LogShipper, RunLog
 from tidewheel.logs.quota import LAST_LINES
-from tidewheel.model.log import LogLine
+from tidewheel.logs.run_log import LARGE, MOST_SAID
+from tidewheel.model.log import MAX_LEVEL, LogLine
+from tidewheel.model.log_piece import MAX_PIECE, Piece, lines_of
 from tidewheel.testing import FakeClock
 
 JOB: Final = UUID(int=7)
+MOMENT: Final = timedelta(microseconds=17)
 
 
 class Scene:
@@ -20,14 +23,18 @@ class Scene:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
+        self.pieces: list[Piece] = []
         self.lines: list[LogLine] = []
         self.shipper = LogShipper(self._append, self.clock)
 
-    async def _append(self, lines: Sequence[LogLine]) -> None:
-        self.lines += lines
+    async def _append(self, pieces: Sequence[Piece]) -> None:
+        self.pieces += pieces
+        self.lines += [line for p in pieces for line in lines_of(p.job_id, p.token, p.first, p.lines)]
 
     def run(self, *, mask: Sequence[str] = (), max_bytes: int = 1024 * 1024) -> RunLog:
-        return RunLog(JOB, 3, self.shipper, self.clock, mask=mask, max_bytes=max_bytes)
+        made = RunLog(JOB, 3, self.shipper, self.clock, lane=11, max_bytes=max_bytes)
+        made.hide(mask)
+        return made
 
     async def ended(self, run: RunLog) -> list[str]:
         run.end()
@@ -103,7 +110,7 @@ async def test_a_chatty_run_keeps_its_beginning_and_its_end(scene: Scene) -> Non
     run = scene.run(max_bytes=1000)
     for number in range(10_000):
         run.output("stdout", b"line %06d\n" % number)
-        assert run.full == (number >= 83)
+        assert run.full == (number >= MOST_SAID - 1)
     run.output("stderr", b"fatal: out of ideas")
 
     texts = await scene.ended(run)
@@ -160,10 +167,107 @@ async def test_a_flood_is_thrown_away_with_little_held(scene: Scene) -> None:
     assert texts[-LAST_LINES - 1].startswith("[… 6")  # of 65 million, half a million are kept
 
 
-async def test_a_slow_store_is_seen_by_the_run(scene: Scene) -> None:
+@pytest.mark.parametrize("lines", [1, 10, 2 * MOST_SAID + 7])
+async def test_what_is_said_together_is_one_piece_and_every_line_has_its_own_time(scene: Scene, lines: int) -> None:
+    for say in (_logs, _prints):
+        run, start = scene.run(), scene.clock.now()
+        for number in range(lines):
+            say(run, f"line {number}")
+            scene.clock.step(MOMENT)
+        scene.lines.clear()
+        scene.pieces.clear()
+
+        await scene.ended(run)
+
+        assert [line.text for line in scene.lines] == [f"line {number}" for number in range(lines)]
+        assert [line.number for line in scene.lines] == [*range(1, lines + 1)]
+        last = scene.lines[-1]
+        assert last.at == start + (lines - 1) * MOMENT
+        assert len(scene.pieces) <= 1 + 2 * lines // MOST_SAID
+        assert {piece.lane for piece in scene.pieces} == {11}
+
+
+def _logs(run: RunLog, text: str) -> None:
+    run.log("info", text)
+
+
+def _prints(run: RunLog, text: str) -> None:
+    for chunk in (text, "\n"):  # as `print` does
+        run.output("stdout", chunk)
+
+
+ODD = [
+    "plain",
+    "tab\there",
+    "größer ☃",
+    "\x1b[31mred\x1b[0m",
+    "two\nlines",
+    "",
+    "half \udc80",
+    "x" * 5000,
+    "a\rb",
+    "\0",
+]
+
+
+@pytest.mark.parametrize("mask", [(), ("plain",)])
+@pytest.mark.parametrize("stream", ["log", "stdout", "mixed"])
+async def test_all_at_once_gives_the_same_lines_as_one_by_one(scene: Scene, stream: str, mask: Sequence[str]) -> None:
+    def say(run: RunLog, number: int, text: str) -> None:
+        if stream == "log" or (stream == "mixed" and number % 2):
+            run.log("info", text)
+        else:
+            run.output("stdout", text)
+            run.output("stdout", "\n")
+
+    for texts in (["plain"] * 5, ODD, *([text, "plain"] for text in ODD)):
+        found = []
+        for apart in (False, True):
+            run = scene.run(mask=mask)
+            for number, text in enumerate(texts):
+                say(run, number, text)
+                if apart:
+                    run.give()
+            scene.lines.clear()
+            await scene.ended(run)
+            found.append([(line.number, line.stream, line.text) for line in scene.lines])
+        assert found[0] == found[1]
+
+
+async def test_lines_are_given_while_the_run_goes_on(scene: Scene) -> None:
     run = scene.run()
-    assert not run.behind
+    run.output("stdout", "begun\nhal")
+    await scene.clock.advance(timedelta(milliseconds=99))
+    assert scene.lines == []
+    await scene.clock.advance(timedelta(milliseconds=2))
+    assert [line.text for line in scene.lines] == ["begun"]
 
-    run.output("stdout", b"x\n" * 6000)
+    run.output("stdout", "f\n")
+    await scene.clock.advance(timedelta(milliseconds=101))
+    assert [line.text for line in scene.lines] == ["begun", "half"]
 
-    assert run.behind
+
+async def test_much_at_once_does_not_wait_and_is_cut_into_pieces(scene: Scene) -> None:
+    run = scene.run()
+    run.output("stdout", "x" * LARGE + "\n" + "y" * 8000 + "\n")
+    assert scene.shipper._lines == 2
+    for _ in range(40):
+        run.output("stdout", b"z" * 8000 + b"\n")
+
+    await scene.ended(run)
+
+    assert len(scene.lines) == 42
+    run = scene.run()
+    run.log("info", "\n".join(["w" * 8000] * 40))
+    scene.pieces.clear()
+    await scene.ended(run)
+    assert len(scene.pieces) == 3
+    assert all(len(piece.lines) < MAX_PIECE + 10_000 for piece in scene.pieces)
+
+
+async def test_levels_are_bounded(scene: Scene) -> None:
+    run = scene.run()
+    run.log("x" * 100, "odd")
+    run.log("LOUD\0", "odd")
+    await scene.ended(run)
+    assert [line.level for line in scene.lines] == ["x" * (MAX_LEVEL - 1) + "…", "LOUD\ufffd"]

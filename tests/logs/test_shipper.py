@@ -13,6 +13,7 @@ import pytest
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.logs.shipper import LogShipper, ShipperSettings
 from tidewheel.model.log import LogLine
+from tidewheel.model.log_piece import Piece, lines_of, pieces_of
 from tidewheel.testing import FakeClock
 
 NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
@@ -30,11 +31,11 @@ class Log:
         self.fail: Callable[[], Exception] | None = None
         self.calls = 0
 
-    async def append(self, lines: Sequence[LogLine]) -> None:
+    async def append(self, pieces: Sequence[Piece]) -> None:
         self.calls += 1
         if self.fail is not None:
             raise self.fail()
-        self.batches.append(list(lines))
+        self.batches.append([line for p in pieces for line in lines_of(p.job_id, p.token, p.first, p.lines)])
 
     @property
     def lines(self) -> list[LogLine]:
@@ -44,12 +45,10 @@ class Log:
         return [line.text for line in self.lines if line.job_id == job]
 
 
-def some(first: int, count: int, job: UUID = JOB, text: str = "") -> list[LogLine]:
-    return [LogLine(job, 1, number, NOW, "stdout", None, text or str(number)) for number in range(first, first + count)]
-
-
-def put(shipper: LogShipper, lines: list[LogLine]) -> None:
-    shipper.put(lines, sum(len(line.text) for line in lines))
+def put(shipper: LogShipper, first: int, count: int, job: UUID = JOB, text: str = "") -> None:
+    """Put lines, each as a piece of its own."""
+    for number in range(first, first + count):
+        shipper.put(pieces_of([LogLine(job, 1, number, NOW, "stdout", None, text or str(number))]))
 
 
 @pytest.fixture
@@ -64,15 +63,15 @@ def log() -> Log:
 
 @pytest.fixture
 async def shipper(log: Log, clock: FakeClock) -> AsyncIterator[LogShipper]:
-    made = LogShipper(log.append, clock, ShipperSettings(batch_lines=10, buffer_lines=40, buffer_bytes=1000))
+    made = LogShipper(log.append, clock, ShipperSettings(batch_lines=10, buffer_lines=40, buffer_bytes=3000))
     yield made
     made._task.cancel()
 
 
 async def test_lines_wait_a_tenth_of_a_second_for_company(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
-    put(shipper, some(1, 1))
+    put(shipper, 1, 1)
     await clock.advance(99 * MOMENT)
-    put(shipper, some(2, 1))
+    put(shipper, 2, 1)
     assert log.batches == []
 
     await clock.advance(MOMENT)
@@ -82,11 +81,11 @@ async def test_lines_wait_a_tenth_of_a_second_for_company(shipper: LogShipper, l
 
 
 async def test_many_lines_do_not_wait(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
-    put(shipper, some(1, 9))
+    put(shipper, 1, 9)
     await clock.advance(MOMENT)
     assert log.batches == []
 
-    put(shipper, some(10, 14))
+    put(shipper, 10, 14)
     await clock.advance(MOMENT)
     assert [len(batch) for batch in log.batches] == [10, 10]
 
@@ -95,15 +94,15 @@ async def test_many_lines_do_not_wait(shipper: LogShipper, log: Log, clock: Fake
 
 
 async def test_a_batch_is_bounded_in_bytes(log: Log, clock: FakeClock) -> None:
-    shipper = LogShipper(log.append, clock, ShipperSettings(batch_bytes=100))
-    put(shipper, some(1, 5, text="x" * 60))
+    shipper = LogShipper(log.append, clock, ShipperSettings(batch_bytes=150))
+    put(shipper, 1, 5, text="x" * 60)
 
     assert await shipper.close() == 0
     assert [len(batch) for batch in log.batches] == [2, 2, 1]
 
 
 async def test_a_flush_brings_all_lines_of_a_run_at_once(shipper: LogShipper, log: Log) -> None:
-    put(shipper, some(1, 25))
+    put(shipper, 1, 25)
 
     assert await shipper.flush(JOB, 1)  # the clock stands still
 
@@ -115,7 +114,7 @@ async def test_a_flush_gives_up_in_time_and_the_lines_come_later(
     shipper: LogShipper, log: Log, clock: FakeClock
 ) -> None:
     log.fail = lambda: Unavailable("down")
-    put(shipper, some(1, 3))
+    put(shipper, 1, 3)
 
     flushing = asyncio.create_task(shipper.flush(JOB, 1, within=2 * SECOND))
     await clock.advance(1.9 * SECOND)
@@ -128,9 +127,28 @@ async def test_a_flush_gives_up_in_time_and_the_lines_come_later(
     assert log.texts() == ["1", "2", "3"]
 
 
+async def test_who_waits_for_many_runs_is_told_in_time_without_a_task_for_each(
+    shipper: LogShipper, log: Log, clock: FakeClock
+) -> None:
+    log.fail = lambda: Unavailable("down")
+    told: list[bool] = []
+    for number in range(3):
+        put(shipper, 1, 1, UUID(int=number))
+        shipper.when_stored(UUID(int=number), 1, told.append, 2 * SECOND)
+        await clock.advance(SECOND)
+    before = len(asyncio.all_tasks())
+    assert told == [False, False]
+
+    log.fail = None
+    await clock.advance(SECOND)
+
+    assert told == [False, False, True]
+    assert len(asyncio.all_tasks()) <= before <= 4
+
+
 async def test_attempts_grow_rarer_while_the_store_is_away(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
     log.fail = lambda: Unavailable("down")
-    put(shipper, some(1, 1))
+    put(shipper, 1, 1)
 
     await clock.advance(timedelta(minutes=1))
 
@@ -141,18 +159,18 @@ async def test_what_finds_no_room_is_dropped_and_counted_where_it_would_have_bee
     shipper: LogShipper, log: Log, clock: FakeClock
 ) -> None:
     log.fail = lambda: Unavailable("down")
-    put(shipper, some(1, 10))
+    put(shipper, 1, 10)
     await clock.advance(MOMENT)  # under way, and no longer in the buffer
     for first in range(11, 71, 10):
-        put(shipper, some(first, 10))
-    put(shipper, some(1, 5, OTHER))
+        put(shipper, first, 10)
+    put(shipper, 1, 5, OTHER)
     assert len(shipper._buffer) == 40
     assert shipper.behind
 
     log.fail = None
     await clock.advance(10 * SECOND)
     assert len(shipper._buffer) == 0
-    put(shipper, some(71, 1))
+    put(shipper, 71, 1)
     assert await shipper.flush(JOB, 1)
     assert await shipper.flush(OTHER, 1)
 
@@ -165,30 +183,30 @@ async def test_what_finds_no_room_is_dropped_and_counted_where_it_would_have_bee
 
 async def test_the_buffer_is_bounded_in_bytes_too(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
     log.fail = lambda: Unavailable("down")
-    put(shipper, some(1, 1))
+    put(shipper, 1, 1)
     await clock.advance(SECOND)
 
     for number in range(2, 22):
-        put(shipper, some(number, 1, text="x" * 300))
+        put(shipper, number, 1, text="x" * 900)
 
     assert len(shipper._buffer) == 3
     log.fail = None
     await clock.advance(10 * SECOND)
     assert await shipper.close() == 0
-    assert log.texts()[1:] == ["x" * 300] * 3 + ["[… 17 lines lost: the log did not keep up, or was refused …]"]
+    assert log.texts()[1:] == ["x" * 900] * 3 + ["[… 17 lines lost: the log did not keep up, or was refused …]"]
 
 
 async def test_lines_that_are_refused_hold_up_nothing_and_are_counted(
     shipper: LogShipper, log: Log, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     log.fail = lambda: Invalid("text", "bad")
-    put(shipper, some(1, 3))
+    put(shipper, 1, 3)
     with caplog.at_level(logging.CRITICAL):
         await clock.advance(100 * MOMENT)
     assert log.calls == 1
 
     log.fail = None
-    put(shipper, some(4, 1))
+    put(shipper, 4, 1)
     assert await shipper.flush(JOB, 1)
 
     assert log.texts() == ["[… 3 lines lost: the log did not keep up, or was refused …]", "4"]
@@ -198,7 +216,7 @@ async def test_a_store_that_refuses_everything_is_not_asked_for_ever(
     shipper: LogShipper, log: Log, clock: FakeClock
 ) -> None:
     log.fail = lambda: RuntimeError("a bug")
-    put(shipper, some(1, 3))
+    put(shipper, 1, 3)
 
     await clock.advance(timedelta(hours=1))
 
@@ -207,7 +225,7 @@ async def test_a_store_that_refuses_everything_is_not_asked_for_ever(
 
 async def test_closing_ships_what_there_is(log: Log, clock: FakeClock) -> None:
     shipper = LogShipper(log.append, clock)
-    put(shipper, some(1, 3))
+    put(shipper, 1, 3)
 
     assert await shipper.close() == 0
 
@@ -218,7 +236,7 @@ async def test_closing_ships_what_there_is(log: Log, clock: FakeClock) -> None:
 async def test_closing_while_the_store_is_away_says_how_much_is_lost(log: Log, clock: FakeClock) -> None:
     log.fail = lambda: Unavailable("down")
     shipper = LogShipper(log.append, clock)
-    put(shipper, some(1, 3))
+    put(shipper, 1, 3)
 
     closing = asyncio.create_task(shipper.close(SECOND))
     await clock.advance(2 * SECOND)
@@ -231,7 +249,7 @@ async def test_threads_may_put_lines(log: Log, clock: FakeClock) -> None:
 
     def talk(job: int) -> None:
         for number in range(500):
-            put(shipper, some(number, 1, UUID(int=job)))
+            put(shipper, number, 1, UUID(int=job))
 
     threads = [Thread(target=talk, args=(job,)) for job in range(4)]
     for thread in threads:
@@ -252,6 +270,6 @@ async def test_putting_after_the_loop_has_gone_does_not_raise(clock: FakeClock, 
         return asyncio.run(make())
 
     shipper = await asyncio.to_thread(elsewhere)
-    put(shipper, some(1, 1))
+    put(shipper, 1, 1)
 
     assert len(shipper._buffer) == 1

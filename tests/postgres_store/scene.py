@@ -185,7 +185,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "append_logs": _hot(
         "job_pkey",
-        lambda s: [_ids(s.runs), _tokens(s.runs), *([x] * len(s.runs) for x in (1, 1, "[]")), BATCH, 2 * BATCH],
+        lambda s: [_ids(s.runs), _tokens(s.runs), *([x] * len(s.runs) for x in (1, 1, "[]", None)), BATCH, 2 * BATCH],
         BATCH,
     ),
     "add_attempts": _hot(

@@ -1,7 +1,7 @@
 """Python's logging, routed to the run that is under way."""
 
 import logging
-from contextlib import suppress
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Final, Protocol
 
@@ -17,25 +17,33 @@ current_sink: Final[ContextVar[LogSink | None]] = ContextVar("tidewheel_log_sink
 
 
 class RunHandler(logging.Handler):
-    """Hands records to the current run, with their exceptions; records outside of runs are none of its business.
+    """Hands records to the current run, with their exceptions, and what is logged outside of runs to other handlers.
 
-    One is added to the root logger of a process that runs tasks. It never raises: a task does not fail for a bad log
-    call.
+    It never raises: a task does not fail for a bad log call. It has neither a lock nor filters: sinks bear several
+    threads, and one run shall not wait for another.
     """
 
-    def __init__(self, level: int = logging.NOTSET) -> None:
-        super().__init__(level)
+    def __init__(self, others: Sequence[logging.Handler] = ()) -> None:
+        super().__init__()
+        self._others = others
         self.setFormatter(logging.Formatter("%(message)s"))
 
     def createLock(self) -> None:  # noqa: N802 - logging's name
-        """Have no lock: sinks bear several threads, and one run shall not wait for another."""
         self.lock = None
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
         sink = current_sink.get()
-        if sink is not None:
-            with suppress(Exception):
-                sink.log(record.levelname.lower(), self._text(record))
+        if sink is None:
+            for other in self._others:
+                if record.levelno >= other.level:
+                    other.handle(record)
+            return True
+        try:
+            plain = type(record.msg) is str and not record.args and not record.exc_info and not record.stack_info
+            sink.log(record.levelname.lower(), record.msg if plain else self._text(record))
+        except Exception:  # noqa: BLE001 - whatever is wrong with the sink is none of the task's business
+            return False
+        return True
 
     def _text(self, record: logging.LogRecord) -> str:
         try:
@@ -50,6 +58,4 @@ def keep_runs_apart() -> None:
     There it would be mixed with that of other tenants, and its secrets would not be masked.
     """
     root = logging.getLogger()
-    for handler in root.handlers:
-        handler.addFilter(lambda record: current_sink.get() is None)  # noqa: ARG005 - logging's face
-    root.addHandler(RunHandler())
+    root.handlers[:] = [RunHandler(list(root.handlers))]

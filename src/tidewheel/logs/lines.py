@@ -6,6 +6,8 @@ from typing import Final
 from tidewheel.logs.clean import clean, is_odd_text
 
 MAX_LINE: Final = 16 * 1024
+SHORT: Final = MAX_LINE // 4
+"""Characters that are never too long for a line, whatever they are."""
 CUT: Final = "… [line cut]"
 _MAX_SECRET: Final = 4 * 1024
 _CONTINUES: Final = range(0x80, 0xC0)
@@ -39,6 +41,11 @@ class LineCutter:
         """Return the last line, if it was not ended, and begin anew."""
         pending, self._pending = self._pending, b""
         return self._cut_line(pending) if pending.strip(b"\r") else []
+
+    @property
+    def is_amid(self) -> bool:
+        """Whether a line has begun and not ended."""
+        return bool(self._pending)
 
     def take_pending(self) -> bytes:
         """Return what no line was made of yet, and begin anew."""
@@ -95,7 +102,7 @@ class LineCutter:
 
 def lines_of_text(text: str, together: Sequence[bytes] = ()) -> list[str]:
     """Return the lines of a text that comes whole; always one at least."""
-    if len(text) <= MAX_LINE // 4 and not is_odd_text(text):
+    if len(text) <= SHORT and not is_odd_text(text):
         return text.removesuffix("\n").split("\n")
     cutter = LineCutter(together)
     return (cutter.feed(text.encode(errors="backslashreplace")) + cutter.flush()) or [""]

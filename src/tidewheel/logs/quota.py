@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -20,9 +19,9 @@ _UNITS: Final = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"), (1, "bytes")
 
 
 class Line(NamedTuple):
-    """A line without a number."""
+    """A line without a number; times are in nanoseconds since the epoch."""
 
-    at: datetime
+    at: int
     stream: LogStream
     level: str | None
     text: str
@@ -36,12 +35,17 @@ class Quota:
         self._lines_left = self._max_lines = max_lines
         self.full = False
 
+    def fit_all(self, lines: int, size: int) -> bool:
+        """Keep so many lines, which have so many bytes, if there is room for all of them; tell whether there is."""
+        if size > self._left or lines > self._lines_left:
+            return False
+        self._left -= size
+        self._lines_left -= lines
+        return True
+
     def fit(self, texts: Sequence[str]) -> int:
         """Return how many of these lines are still kept; the first that is not makes it full."""
-        size = size_of("\n".join(texts))
-        if size <= self._left and len(texts) <= self._lines_left:
-            self._left -= size
-            self._lines_left -= len(texts)
+        if self.fit_all(len(texts), size_of("\n".join(texts))):
             return len(texts)
         for index, text in enumerate(texts):
             self._left -= size_of(text)
@@ -61,7 +65,7 @@ class Quota:
 
 
 class _Raw(NamedTuple):
-    at: datetime
+    at: int
     stream: LogStream
     data: bytes
 
@@ -83,7 +87,7 @@ class Tail:
         self._lines += 1
         self._hold(line, size_of(line.text))
 
-    def take_raw(self, at: datetime, stream: LogStream, data: bytes) -> None:
+    def take_raw(self, at: int, stream: LogStream, data: bytes) -> None:
         """Take raw output that was left out."""
         self._lines += data.count(b"\n")
         if len(data) > _HELD:  # all else will go, and so does its beginning
@@ -124,7 +128,7 @@ class Tail:
     def _cut(self) -> Iterator[Line]:
         cutters: dict[LogStream, LineCutter] = {}
         torn = set(self._torn)
-        at: dict[LogStream, datetime] = {}
+        at: dict[LogStream, int] = {}
         for item in self._held:
             if isinstance(item, Line):
                 yield item

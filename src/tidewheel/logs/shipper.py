@@ -7,20 +7,26 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Unavailable
-from tidewheel.model.log import LogLine
+from tidewheel.model.log_piece import Piece, pieces_of_run
 
 _logger = logging.getLogger(__name__)
 
 Run = tuple[UUID, int]
 
 FLUSH_WITHIN: Final = timedelta(seconds=5)
+FEW: Final = 1000
+FOLLOWS: Final = 0.005
+GATHER: Final = 0.003
+"""While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
+_MOMENT: Final = 0.001
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
 
@@ -30,179 +36,274 @@ class ShipperSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     wait: timedelta = timedelta(milliseconds=100)
     """How long the first line of a batch waits for others."""
-    batch_lines: int = 2000
+    batch_lines: int = 5000
     batch_bytes: int = 1024 * 1024
-    buffer_lines: int = 11_000
+    buffer_lines: int = 20_000
     buffer_bytes: int = 16 * 1024 * 1024
     """What is held at most while the store does not keep up, or cannot be reached; more is dropped and counted."""
+
+
+class Speaker(Protocol):
+    """Who has lines to give, such as a `RunLog`."""
+
+    def give(self) -> None:
+        """Put them."""
+
+
+class _Mark(Piece):
+    """A line that stands for others, which are lost."""
 
 
 class _Dropped:
     """Lines of a run that found no room."""
 
-    def __init__(self, first: LogLine) -> None:
+    def __init__(self, first: Piece) -> None:
         self.first = first
         self.lines = 0
 
-    def mark(self) -> LogLine:
+    def mark(self, at: int) -> Piece:
         """Return the line that stands for them; it takes the number of the first."""
         text = f"[… {self.lines} lines lost: the log did not keep up, or was refused …]"
-        return msgspec.structs.replace(self.first, stream="system", level=None, text=text)
+        run = self.first
+        (piece,) = pieces_of_run(run.job_id, run.token, run.first, [at, "system", None, text], run.lane)
+        return _Mark(*piece)
+
+
+_Waiting = tuple[int, float, Callable[[bool], None]]
+"""How many lines must be stored, until when, and what to call then, with whether they were stored in time."""
 
 
 class LogShipper:
     """Collects lines and appends them to the store, in the order in which they came.
 
     `append` must bear to be given the same lines again: after an error with unknown outcome they are repeated. `put`
-    may be called by any thread; all else belongs to the loop that the shipper was made in.
+    and `expect` may be called by any thread; all else belongs to the loop that the shipper was made in.
     """
 
     def __init__(
         self,
-        append: Callable[[Sequence[LogLine]], Awaitable[None]],
+        append: Callable[[Sequence[Piece]], Awaitable[None]],
         clock: Clock,
         settings: ShipperSettings | None = None,
     ) -> None:
         self._append = append
         self._clock = clock
         self._settings = settings or ShipperSettings()
+        self._longest = self._settings.wait.total_seconds()
         self._lock = threading.Lock()
-        self._buffer: deque[LogLine] = deque()
-        self._bytes = 0
+        self._buffer: deque[Piece] = deque()
+        self._lines = self._bytes = 0
+        self._speakers: dict[Speaker, None] = {}
+        self._spoken_at = 0.0
+        """When the first of them announced itself."""
         self._dropped: dict[Run, _Dropped] = {}
         self._taken = 0
         self._done = 0
         self.lost = 0
         """Lines that found no room, or were refused."""
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting: deque[_Waiting] = deque()
+        self._shipped_at = float("-inf")
+        self._hurried = 0
+        """How many stand still until their lines are stored."""
+        self._watching: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._some = asyncio.Event()
+        self._awake = False
+        """Whether it was told that there is something; to tell it across threads is dear."""
         self._urgent = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name="log shipper")
 
     @property
     def behind(self) -> bool:
-        """Whether half of the buffer is used, so that whoever can read more slowly should."""
-        return 2 * len(self._buffer) > self._settings.buffer_lines or 2 * self._bytes > self._settings.buffer_bytes
+        """Whether half of the buffer is used, so that whoever can wait should."""
+        return 2 * self._lines > self._settings.buffer_lines or 2 * self._bytes > self._settings.buffer_bytes
 
-    def put(self, lines: Sequence[LogLine], size: int) -> None:
-        """Take lines of one run, which have so many bytes of text; what finds no room is dropped and counted."""
-        if not lines:
-            return
+    def expect(self, speaker: Speaker) -> None:
+        """Ask someone for his lines when they have waited for others as long as lines may."""
         with self._lock:
-            before = len(self._buffer)
-            room = self._room(lines, size)
-            if self._dropped and room:
-                self._say_dropped((lines[0].job_id, lines[0].token))
-            self._buffer.extend(lines if room == len(lines) else lines[:room])
-            self._bytes += size if room == len(lines) else _size(lines[:room])
-            self._taken += room
-            if room < len(lines):
-                self._drop(lines[room:])
-            many = before < self._settings.batch_lines <= len(self._buffer)
-        if before == 0 or many:
-            with suppress(RuntimeError):  # the loop is closed, and with it the shipper
-                self._loop.call_soon_threadsafe(self._wake, many)
+            if not self._speakers:
+                self._spoken_at = self._clock.monotonic()
+            self._speakers[speaker] = None
+            is_awake, self._awake = self._awake, True
+        if not is_awake:
+            self._call(many=False)
 
-    def _room(self, lines: Sequence[LogLine], size: int) -> int:
-        """Return how many of these lines are taken: all, or as many as fit."""
-        if self._bytes + size > self._settings.buffer_bytes:
-            return 0
-        return max(0, min(len(lines), self._settings.buffer_lines - len(self._buffer)))
+    def put(self, pieces: Sequence[Piece]) -> None:
+        """Take lines of one run; what finds no room is dropped and counted."""
+        with self._lock:
+            before = self._lines
+            for piece in pieces:
+                self._take(piece)
+            many = before < self._settings.batch_lines <= self._lines
+            is_awake, self._awake = self._awake, True
+        if many or not is_awake:
+            self._call(many=many)
 
-    def _drop(self, lines: Sequence[LogLine]) -> None:
-        self.lost += len(lines)
-        run = (lines[0].job_id, lines[0].token)
-        self._dropped.setdefault(run, _Dropped(lines[0])).lines += len(lines)
+    def _take(self, piece: Piece) -> None:
+        lines, size = piece.last - piece.first + 1, len(piece.lines)
+        settings = self._settings
+        if self._lines + lines > settings.buffer_lines or self._bytes + size > settings.buffer_bytes:
+            self._drop(piece)
+            return
+        if self._dropped:
+            self._say_dropped((piece.job_id, piece.token))
+        self._buffer.append(piece)
+        self._lines += lines
+        self._bytes += size
+        self._taken += lines
+
+    def _drop(self, piece: Piece) -> None:
+        lines = piece.last - piece.first + 1
+        self.lost += lines
+        self._dropped.setdefault((piece.job_id, piece.token), _Dropped(piece)).lines += lines
 
     def _say_dropped(self, run: Run) -> None:
         if dropped := self._dropped.pop(run, None):
-            mark = dropped.mark()
+            mark = dropped.mark(self._clock.time_ns())
             self._buffer.append(mark)
-            self._bytes += len(mark.text)
+            self._lines += 1
+            self._bytes += len(mark.lines)
             self._taken += 1
 
+    def _call(self, *, many: bool) -> None:
+        with suppress(RuntimeError):  # the loop is closed, and with it the shipper
+            self._loop.call_soon_threadsafe(self._wake, many)
+
     def _wake(self, many: bool) -> None:  # noqa: FBT001 - called by the loop
+        self._awake = True
         self._some.set()
         if many:
             self._urgent.set()
 
+    def when_stored(
+        self, job_id: UUID, token: int, then: Callable[[bool], None], within: timedelta = FLUSH_WITHIN
+    ) -> None:
+        """Call `then` once all lines of a run are stored (or dropped), or that time has passed, with which it was."""
+        if self._dropped:
+            with self._lock:
+                self._say_dropped((job_id, token))
+        self._when_reached(self._taken, then, within)
+
     async def flush(self, job_id: UUID, token: int, within: timedelta = FLUSH_WITHIN) -> bool:
         """Return once all lines of a run are stored (or dropped), and whether that was so within the time."""
-        with self._lock:
-            self._say_dropped((job_id, token))
-        return await self._reach(self._taken, within)
+        stored: asyncio.Future[bool] = self._loop.create_future()
+        self.when_stored(job_id, token, partial(_resolve, stored), within)
+        return await self._hurry(stored)
 
     async def close(self, within: timedelta = FLUSH_WITHIN) -> int:
         """Store what there is, within that time, end, and return how many lines were lost."""
+        self._hear()
         with self._lock:
             for run in list(self._dropped):
                 self._say_dropped(run)
-        await self._reach(self._taken, within)
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
+        stored: asyncio.Future[bool] = self._loop.create_future()
+        self._when_reached(self._taken, partial(_resolve, stored), within)
+        await self._hurry(stored)
+        for task in (self._task, self._watching):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
         return self._taken - self._done
 
-    async def _reach(self, target: int, within: timedelta) -> bool:
-        if self._done >= target:
-            return True
-        self._wake(many=True)
-        reached: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append((target, reached))
-        too_late = asyncio.ensure_future(self._clock.sleep(within.total_seconds()))
+    async def _hurry(self, stored: asyncio.Future[bool]) -> bool:
+        self._hurried += 1
         try:
-            await asyncio.wait((reached, too_late), return_when=asyncio.FIRST_COMPLETED)
+            return await stored
         finally:
-            too_late.cancel()
-            reached.cancel()
-        return self._done >= target
+            self._hurried -= 1
+
+    def _when_reached(self, target: int, then: Callable[[bool], None], within: timedelta) -> None:
+        if self._done >= target:
+            then(True)  # noqa: FBT003 - what it is told
+            return
+        if not self._waiting:
+            self._wake(many=True)
+        self._waiting.append((target, self._clock.monotonic() + within.total_seconds(), then))
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch(), name="log patience")
+
+    async def _watch(self) -> None:
+        """Tell those who have waited for too long; there is one watch for all."""
+        while self._waiting:
+            await self._clock.sleep(min(until for _, until, _ in self._waiting) - self._clock.monotonic())
+            now = self._clock.monotonic()
+            late = [then for _, until, then in self._waiting if until <= now]
+            self._waiting = deque(one for one in self._waiting if one[1] > now)
+            for then in late:
+                then(False)  # noqa: FBT003 - what it is told
+        self._watching = None
 
     async def _run(self) -> None:
         while True:
             await self._some.wait()
             await self._gather()
+            if self._speakers and self._time_left() <= 0:
+                self._hear()
             batch = self._next_batch()
             if batch:
                 await self._ship(batch)
 
     async def _gather(self) -> None:
         """Give the first line's companions time to come, unless there are enough or someone is in a hurry."""
-        if len(self._buffer) >= self._settings.batch_lines or self._waiting:
+        if self._lines >= self._settings.batch_lines:
+            return
+        if self._waiting:
+            if not self._hurried and self._lines < FEW and self._clock.monotonic() - self._shipped_at < FOLLOWS:
+                await self._clock.sleep(GATHER)
             return
         self._urgent.clear()
         enough = asyncio.ensure_future(self._urgent.wait())
-        time_is_up = asyncio.ensure_future(self._clock.sleep(self._settings.wait.total_seconds()))
+        left = self._time_left() if self._speakers else self._longest
+        time_is_up = asyncio.ensure_future(self._clock.sleep(left))
         try:
             await asyncio.wait((enough, time_is_up), return_when=asyncio.FIRST_COMPLETED)
         finally:
             enough.cancel()
             time_is_up.cancel()
 
-    def _next_batch(self) -> list[LogLine]:
-        batch: list[LogLine] = []
-        size = 0
+    def _time_left(self) -> float:
+        """Return for how many seconds those who announced themselves may still wait; a moment more is none."""
+        left = self._spoken_at + self._longest - self._clock.monotonic()
+        return left if left > _MOMENT else 0.0
+
+    def _hear(self) -> None:
         with self._lock:
-            while self._buffer and len(batch) < self._settings.batch_lines and size < self._settings.batch_bytes:
-                batch.append(self._buffer.popleft())
-                size += len(batch[-1].text)
+            speakers, self._speakers = self._speakers, {}
+        for speaker in speakers:
+            speaker.give()
+
+    def forget(self, speaker: Speaker) -> None:
+        """Do not ask someone who has given all."""
+        self._speakers.pop(speaker, None)
+
+    def _next_batch(self) -> list[Piece]:
+        batch: list[Piece] = []
+        lines = size = 0
+        with self._lock:
+            while self._buffer and lines < self._settings.batch_lines and size < self._settings.batch_bytes:
+                piece = self._buffer.popleft()
+                batch.append(piece)
+                lines += piece.last - piece.first + 1
+                size += len(piece.lines)
+            self._lines -= lines
             self._bytes -= size
-            if not self._buffer:
-                self._bytes = 0
+            if not self._buffer and not self._speakers:
                 self._some.clear()
+                self._awake = False
         return batch
 
-    def _count_lost(self, batch: list[LogLine]) -> None:
+    def _count_lost(self, batch: list[Piece]) -> None:
         """Let a line stand for those that are lost, unless all of them are such lines already."""
         with self._lock:
-            for line in batch:
-                if line.stream != "system":
-                    self._drop([line])
-                    self._some.set()
-            for run in {(line.job_id, line.token) for line in batch}:
+            for piece in batch:
+                if not isinstance(piece, _Mark):
+                    self._drop(piece)
+                    self._wake(many=False)
+            for run in {(piece.job_id, piece.token) for piece in batch}:
                 self._say_dropped(run)
 
-    async def _ship(self, batch: list[LogLine]) -> None:
+    async def _ship(self, batch: list[Piece]) -> None:
         wait = _FIRST_WAIT
         while True:
             try:
@@ -212,15 +313,15 @@ class LogShipper:
                 wait = min(2 * wait, _LONGEST_WAIT)
                 continue
             except Exception:
-                _logger.exception("%d lines of log are refused, and lost", len(batch))
+                _logger.exception("%d pieces of log are refused, and lost", len(batch))
                 self._count_lost(batch)
             break
-        self._done += len(batch)
-        for target, reached in self._waiting:
-            if target <= self._done and not reached.done():
-                reached.set_result(None)
-        self._waiting = [waiting for waiting in self._waiting if not waiting[1].done()]
+        self._shipped_at = self._clock.monotonic()
+        self._done += sum([piece.last - piece.first + 1 for piece in batch])
+        while self._waiting and self._waiting[0][0] <= self._done:
+            self._waiting.popleft()[2](True)  # noqa: FBT003 - what it is told
 
 
-def _size(lines: Sequence[LogLine]) -> int:
-    return sum(len(line.text) for line in lines)
+def _resolve(future: asyncio.Future[bool], yes: bool) -> None:  # noqa: FBT001 - what it is told
+    if not future.done():
+        future.set_result(yes)

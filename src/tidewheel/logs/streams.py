@@ -10,8 +10,8 @@ from tidewheel.logs.handler import current_sink
 class OutputSink(Protocol):
     """Where output goes, such as a `RunLog`."""
 
-    def output(self, stream: Literal["stdout", "stderr"], data: bytes) -> None:
-        """Take raw output."""
+    def output(self, stream: Literal["stdout", "stderr"], data: str) -> None:
+        """Take what was printed."""
 
 
 class RoutedStream(io.TextIOBase):
@@ -32,7 +32,7 @@ class RoutedStream(io.TextIOBase):
         sink = current_sink.get()
         if sink is None:
             return self._original.write(text)
-        cast("OutputSink", sink).output(self._name, text.encode(errors="replace"))
+        cast("OutputSink", sink).output(self._name, text)
         return len(text)
 
     def flush(self) -> None:

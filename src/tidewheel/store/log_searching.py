@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tidewheel.errors import Invalid
 from tidewheel.model.log import LogLine
-from tidewheel.model.log_piece import rows_of
+from tidewheel.model.log_piece import columns_of
 from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch
 from tidewheel.model.log_words import token_of, words_to_index
 
@@ -78,10 +78,10 @@ def index_words(rows: Iterable[PieceRow]) -> tuple[set[str], int]:
     words: set[str] = set()
     count = 0
     for row in rows:
-        lines = rows_of(row.lines)
-        count += len(lines)
-        words |= words_to_index([line[3] for line in lines], [line[2] for line in lines])
-        words.update({f"stream={line[1]}" for line in lines})
+        columns = columns_of(row.lines)
+        count += len(columns.texts)
+        words |= words_to_index(columns.texts, columns.levels)
+        words.update({f"stream={stream}" for stream in columns.streams})
         words.update(token_of(f"{name}={getattr(row, name)}") for name in ("tenant", "queue", "kind"))
         words.add(f"job={row.job_id.hex}")
     return words, count
@@ -151,8 +151,11 @@ class Walk:
         return LogPage(lines, LogKey(bound, *edge))
 
     def _look(self, row: PieceRow) -> None:
-        for number, (at, stream, level, text) in enumerate(rows_of(row.lines), row.first):
+        columns = columns_of(row.lines)
+        lines = zip(columns.offsets, columns.streams, columns.levels, columns.texts, strict=True)
+        for number, (offset, stream, level, text) in enumerate(lines, row.first):
             if self.search.means(stream, level, text):
+                at = columns.written_at(offset)
                 line = LogLine(row.job_id, row.token, number, at, stream, level, text)
                 self._keep(FoundLine(line, row.stored_at, row.tenant, row.queue, row.kind))
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from tidewheel.model.log import LogLine
+from tidewheel.model.log_piece import Piece
 from tidewheel.model.note import RunNote
 from tidewheel.store.bell import Bell
 
@@ -53,6 +54,10 @@ class LogStore(Protocol):
         Lines are not guarded: also a run that was lost may tell what it did. What cannot be stored in a text is
         replaced. Raises Invalid for the first bad line (`lines[3].stream`).
         """
+        ...
+
+    async def append_pieces(self, pieces: Sequence[Piece]) -> None:
+        """Store lines as `append_logs` does that `model.log_piece` put together; nothing of them is checked."""
         ...
 
     async def logs(

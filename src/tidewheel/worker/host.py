@@ -264,7 +264,7 @@ class Host:
         return [self._live[key] for key in keys if key in self._live]
 
     def _open(self, run: Run) -> Report:
-        return self._workshop.reports.open(run.job_id, run.token)
+        return self._workshop.reports.open(run)
 
     def _free(self, to_pause: LiveRun | None = None) -> dict[str, int]:
         waiting = (Unstarted(run.needs) for run in self._waiting)

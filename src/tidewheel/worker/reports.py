@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -10,22 +11,21 @@ import msgspec
 
 from tidewheel.clock import Clock
 from tidewheel.errors import TideError, Unavailable
-from tidewheel.logs.masks import Masks
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
-from tidewheel.model.log import LogLine
+from tidewheel.model.job import Run
+from tidewheel.model.log_piece import Piece
 from tidewheel.model.note import RunNote, merge_notes
+from tidewheel.model.outcome import Outcome
 from tidewheel.store.telling import LogStore, NoteStore
 from tidewheel.tasks.ending import Ended
-from tidewheel.worker.execution import Stream
-from tidewheel.worker.settler import RunKey
+from tidewheel.worker.settler import RunKey, Settler
 
 FLUSH_WITHIN: Final = 2.0
 """Seconds that an outcome waits at most for the words of its run to be stored."""
 NOTES_EVERY: Final = 0.05
 """Seconds between two batches of notes."""
 
-_NO_MASKS: Final = Masks()
 _log = logging.getLogger(__name__)
 
 
@@ -33,32 +33,27 @@ class ReportStore(LogStore, NoteStore, Protocol):
     """What reports ask of a store."""
 
 
-class Report:
+class Report(RunLog):
     """The words of one run; a `Sink` for executors and a `Reporter` for contexts. Costs nothing until it is used."""
 
-    __slots__ = ("_lines", "_masks", "_reports", "_secrets", "key", "spoke")
+    _noted = False
 
-    def __init__(self, reports: "Reports", key: RunKey) -> None:
+    def __init__(self, reports: "Reports", run: Run) -> None:
+        super().__init__(run.job_id, run.token, reports.shipper, reports.clock, lane=run.lane)
         self._reports = reports
-        self._lines: RunLog | None = None
-        self._secrets: Sequence[str] = ()
-        self._masks = _NO_MASKS
-        self.key = key
-        self.spoke = False
-        """Whether there is anything to be stored."""
 
     @property
-    def full(self) -> bool:
-        """Whether no more output is kept, so that there is no hurry to read it."""
-        return self._lines is not None and self._lines.full
+    def key(self) -> RunKey:
+        return self._job_id, self._token
 
-    def hide(self, secrets: Sequence[str]) -> None:
-        """Keep secrets out of all that is said from now on; before the run begins."""
-        self._secrets, self._masks = secrets, Masks(secrets)
+    @property
+    def spoke(self) -> bool:
+        """Whether there is anything to be stored."""
+        return self._said is not None or self._noted
 
     def hidden(self, ended: Ended) -> Ended:
         """Return the end of the run without secrets in its result or in the texts of its error."""
-        if self._masks is _NO_MASKS:
+        if self._masks.longest == 0:
             return ended
         return msgspec.structs.replace(
             ended,
@@ -66,18 +61,6 @@ class Report:
             message=self._masks.hide_in_cut(ended.message),
             detail=None if ended.detail is None else self._masks.hide_in_cut(ended.detail),
         )
-
-    def output(self, stream: Stream, data: bytes) -> None:
-        self._open().output(stream, data)
-
-    def log(self, level: str, text: str) -> None:
-        self._open().log(level, text)
-
-    def _open(self) -> RunLog:
-        if self._lines is None:
-            self._lines = RunLog(*self.key, self._reports.shipper, self._reports.clock, mask=self._secrets)
-            self.spoke = True
-        return self._lines
 
     def progress(self, fraction: float, message: str) -> None:
         self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=self._masks.hide(message)))
@@ -90,15 +73,24 @@ class Report:
         self._note(RunNote(job_id=self.key[0], token=self.key[1], paused=yes))
 
     def _note(self, note: RunNote) -> None:
-        self.spoke = True
+        self._noted = True
         self._reports.note(note)
 
     async def close(self) -> None:
         """Have all words stored before the outcome is, if the store is there to take them."""
-        if self._lines is not None:
-            self._lines.end()
         if self.spoke:
+            self.end()
             await self._reports.flush(self.key)
+
+    async def close_before(self, outcome: Outcome, settler: Settler) -> None:
+        """Have all words stored, then the outcome. Wait for that only if the store does not keep up, or for notes."""
+        settler.hold(outcome)
+        if self._noted or self._shipper.behind:
+            await self.close()
+            settler.let_go(outcome)
+        else:
+            self.end()
+            self._shipper.when_stored(self._job_id, self._token, partial(settler.let_go, outcome))
 
 
 class Reports:
@@ -114,13 +106,13 @@ class Reports:
         self.lines_stored = 0
         self.shipper = LogShipper(self._append, clock)
 
-    def open(self, job_id: UUID, token: int) -> Report:
+    def open(self, run: Run) -> Report:
         """Return where a run may speak."""
-        return Report(self, (job_id, token))
+        return Report(self, run)
 
-    async def _append(self, lines: Sequence[LogLine]) -> None:
-        await self._store.append_logs(lines)
-        self.lines_stored += len(lines)
+    async def _append(self, pieces: Sequence[Piece]) -> None:
+        await self._store.append_pieces(pieces)
+        self.lines_stored += sum([piece.last - piece.first + 1 for piece in pieces])
 
     def note(self, note: RunNote) -> None:
         """Keep a note; of each kind the last one counts."""

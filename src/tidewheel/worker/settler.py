@@ -36,6 +36,7 @@ class Settler:
         self._clock = clock
         self._waiting: deque[Outcome] = deque()
         self._flying: list[Outcome] = []
+        self._held: dict[RunKey, Outcome] = {}
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -49,10 +50,22 @@ class Settler:
             self._some.set()
             self._none.clear()
 
+    def hold(self, outcome: Outcome) -> None:
+        """Take an outcome that must wait until the words of its run are stored."""
+        self._held[outcome.job_id, outcome.token] = outcome
+        self._none.clear()
+
+    def let_go(self, outcome: Outcome, in_time: bool = True) -> None:  # noqa: FBT001, FBT002 - called back
+        """Store an outcome that was held, since the words are stored, or have not been within a reasonable time."""
+        if not in_time:
+            _log.warning("the last lines of job %s were not stored in time", outcome.job_id)
+        del self._held[outcome.job_id, outcome.token]
+        self.add(outcome)
+
     @property
     def unstored(self) -> set[RunKey]:
         """The runs that have ended here, but not yet in the store."""
-        return {(outcome.job_id, outcome.token) for outcome in (*self._flying, *self._waiting)}
+        return {(outcome.job_id, outcome.token) for outcome in (*self._flying, *self._waiting)} | self._held.keys()
 
     async def run(self) -> None:
         """Store outcomes until cancelled."""
@@ -67,7 +80,8 @@ class Settler:
                 await self._store_batch(self._flying)
                 self._flying = []
             self._some.clear()
-            self._none.set()
+            if not self._held:
+                self._none.set()
 
     async def drained(self) -> None:
         """Return when everything is stored."""

@@ -8,7 +8,7 @@ from uuid import UUID
 from tidewheel.errors import NotFound
 from tidewheel.model.ids import time_of
 from tidewheel.model.log import LogLine, prepare_lines
-from tidewheel.model.log_piece import StoredPiece, merge, pieces_of
+from tidewheel.model.log_piece import Piece, StoredPiece, merge, pieces_of
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
@@ -34,10 +34,13 @@ class LogLines(Part):
     """See `store.base.LogStore` and `store.log_searching.LogSearchStore`."""
 
     async def append_logs(self, lines: Sequence[LogLine]) -> None:
-        clean = prepare_lines(lines)
-        if clean:
-            jobs, tokens, firsts, lasts, texts = map(list, zip(*pieces_of(clean), strict=True))
-            values = (jobs, tokens, firsts, lasts, texts, len(clean), sum(map(len, texts)))
+        await self.append_pieces(pieces_of(prepare_lines(lines)))
+
+    async def append_pieces(self, pieces: Sequence[Piece]) -> None:
+        if pieces:
+            jobs, tokens, firsts, lasts, texts, lanes = map(list, zip(*pieces, strict=True))
+            lines = sum([piece.last - piece.first + 1 for piece in pieces])
+            values = (jobs, tokens, firsts, lasts, texts, lanes, lines, sum(map(len, texts)))
             await self._db.write(lambda connection: connection.execute(SQL["append_logs"], *values))
 
     async def logs(

@@ -9,6 +9,7 @@ import msgspec
 from tidewheel.errors import LeaseLost, NotFound
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.log import LogLine, prepare_lines
+from tidewheel.model.log_piece import Piece, lines_of
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import Outcome, Verdict
 from tidewheel.model.priority import parse_priority
@@ -142,6 +143,9 @@ class Runs:
         for first in range(0, len(clean), MOST_RUNS):
             body = {"lines": clean[first : first + MOST_RUNS]}
             await self._transport.post("/v1/logs", body, LinesAnswer, safe=True)
+
+    async def append_pieces(self, pieces: Sequence[Piece]) -> None:
+        await self.append_logs([line for p in pieces for line in lines_of(p.job_id, p.token, p.first, p.lines)])
 
 
 def _path(worker_id: UUID, what: str) -> str:

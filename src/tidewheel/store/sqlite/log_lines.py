@@ -49,19 +49,16 @@ class Segment(NamedTuple):
     lines: int
 
 
-def append_logs(session: Session, pieces: Sequence[Piece], lines: int) -> None:
-    """See `store.base.LogStore.append_logs`."""
+def append(session: Session, pieces: Sequence[Piece]) -> None:
+    """See `store.base.LogStore.append_pieces`."""
     now = session.now
     session.connection.executemany(
-        SQL["append_piece"],
-        [
-            {"job": p.job_id.bytes, "token": p.token, "first": p.first, "last": p.last, "lines": p.lines, "now": now}
-            for p in pieces
-        ],
+        SQL["append_piece"], [(p.job_id.bytes, p.token, p.first, p.last, now, p.lane, p.lines) for p in pieces]
     )
     high = session.connection.last_insert_rowid()
+    lines = sum([piece.last - piece.first + 1 for piece in pieces])
     places = {"low": high - len(pieces) + 1, "high": high, "first_at": now, "last_at": now}
-    session.run("add_fresh", **places, lines=lines, chars=sum(len(piece.lines) for piece in pieces))
+    session.run("add_fresh", **places, lines=lines, chars=sum([len(piece.lines) for piece in pieces]))
 
 
 def logs(

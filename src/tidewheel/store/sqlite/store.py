@@ -23,7 +23,7 @@ from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import Limit, LimitRule, by_hand, check_declared, check_limit, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
-from tidewheel.model.log_piece import pieces_of
+from tidewheel.model.log_piece import Piece, pieces_of
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
@@ -232,9 +232,11 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
         return await self._read(lambda connection: noting.checkpoint_of(connection, job_id))
 
     async def append_logs(self, lines: Sequence[LogLine]) -> None:
-        pieces = pieces_of(prepare_lines(lines))
+        await self.append_pieces(pieces_of(prepare_lines(lines)))
+
+    async def append_pieces(self, pieces: Sequence[Piece]) -> None:
         if pieces:
-            await self._write(lambda session: log_lines.append_logs(session, pieces, len(lines)))
+            await self._write(lambda session: log_lines.append(session, pieces))
 
     async def logs(
         self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000

@@ -79,25 +79,29 @@ class InlineExecutor:
 
     async def serve(self, slot: Slot, run: Run, task: InlineTask, started_at: datetime | None) -> Cause | None:
         """Run a job to its end, hand its outcome over and return its cause; None for one that was taken away."""
-        report = self._tools.reports.open(run.job_id, run.token)
+        report = self._tools.reports.open(run)
         span = run_span(run, trace_in(options_of(run.options))) if is_active() else None
         try:
             ended = report.hidden(await self._attempt(slot, run, task, report, span))
             slot.body_ended()
-            if report.spoke:
-                await report.close()
-            outcome = await self._settle(slot, run, ended, started_at)
+            outcome = await self._settle(slot, run, report, ended, started_at)
             if span is not None:
                 span.end(Cause.LOST if outcome is None else outcome.cause, None if outcome is None else outcome.error)
             return None if outcome is None else outcome.cause
         finally:
             slot.finish()
 
-    async def _settle(self, slot: Slot, run: Run, ended: Ended, started_at: datetime | None) -> Outcome | None:
+    async def _settle(
+        self, slot: Slot, run: Run, report: Report, ended: Ended, started_at: datetime | None
+    ) -> Outcome | None:
         if slot.disowned and not slot.released:
+            await report.close()
             return None
         outcome = given_back(run) if slot.released else await self._outcome(run, ended, started_at)
-        self._tools.settler.add(outcome)
+        if report.spoke:
+            await report.close_before(outcome, self._tools.settler)
+        else:
+            self._tools.settler.add(outcome)
         return outcome
 
     async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report, span: "RunSpan | None") -> Ended:

@@ -1,8 +1,9 @@
 -- name: append_piece
--- The job is most often active; for what comes late its record tells the lane.
+-- Whoever ran the job most often knows the lane. If not, the job is most often active; for what comes late its record
+-- tells it. The values are given in the order in which they stand here.
 INSERT INTO log (job_id, token, first, last, stored_at, lane, lines)
 VALUES (:job, :token, :first, :last, :now,
-        coalesce((SELECT lane FROM job WHERE id = :job), (SELECT lane FROM job_history WHERE id = :job)), :lines)
+        coalesce(:lane, (SELECT lane FROM job WHERE id = :job), (SELECT lane FROM job_history WHERE id = :job)), :lines)
 
 -- name: add_fresh
 INSERT INTO log_fresh (low, high, first_at, last_at, lines, chars)
