@@ -14,7 +14,7 @@ from tidewheel.model.access import Action
 from tidewheel.model.checks import check_instant
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.schedule import Schedule
-from tidewheel.server.cursors import seal_pair, unseal_pair
+from tidewheel.server.cursors import bad_cursor, seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.endpoints.schedules import ACCEPTED, OK, known, schedule_id_in
@@ -130,11 +130,18 @@ async def occurrences(service: Service, call: Call[None, OccurrenceQuery]) -> An
     schedule_id, query = schedule_id_in(call), call.query
     scope = f"occurrences/{schedule_id}"
     place = unseal_pair(scope, query.cursor)
-    before = _before(query) if place is None else _EPOCH + place[0] * _MICROSECOND
+    before = _before(query) if place is None else _instant_of(place[0])
     found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.scope)
     last = ((found[-1].fire_at - _EPOCH) // _MICROSECOND, 0) if len(found) == query.limit else None
     documents = [occurrence_document(each) for each in found]
     return Answer(OccurrencePage(occurrences=documents, next_cursor=None if last is None else seal_pair(scope, last)))
+
+
+def _instant_of(microseconds: int) -> datetime:
+    try:
+        return _EPOCH + microseconds * _MICROSECOND
+    except OverflowError:
+        raise bad_cursor() from None
 
 
 def _before(query: OccurrenceQuery) -> datetime | None:
