@@ -235,7 +235,9 @@ class Grounds:
         """What allows to fetch a file."""
         until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
         location = output_location(await self.ended(tenant), 1, "a.txt")
-        return seal(Download(location=location, name="a.txt", until=until), await self.api.service.signing_key())
+        return seal(
+            Download(location=location, name="a.txt", tenant=tenant, until=until), await self.api.service.signing_key()
+        )
 
     async def schedule(self, tenant: str) -> UUID:
         """A schedule."""

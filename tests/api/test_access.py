@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 
 from tests.api.conftest import CLOCK, Api, problem
 from tests.api.samples import Grounds, mark_of
@@ -188,6 +189,39 @@ async def test_whoever_follows_a_job_is_cut_off_when_the_key_is_revoked(api: Api
         await api.store.revoke_key(key.id, by=key.actor)
         rest = [line async for line in lines]
     assert "event: end" not in rest
+
+
+@pytest.mark.parametrize("what", ["result", "submit", "claim"])
+async def test_whoever_waits_is_answered_when_the_key_is_revoked(api: Api, what: str) -> None:
+    grounds = Grounds(api)
+    role = Role.WORKER if what == "claim" else Role.SUBMITTER
+    text, key = await grounds.key_of(role, "ada")
+    headers = {"authorization": f"Bearer {text}", "prefer": "wait=60"}
+    thing = await (grounds.worker if what == "claim" else grounds.waiting)("ada")
+    method, path, body = {
+        "result": ("GET", f"/v1/jobs/{thing}/result", None),
+        "submit": ("POST", "/v1/jobs", {"kind": "a"}),
+        "claim": ("POST", f"/v1/workers/{thing}/claim", {"limit": 1}),
+    }[what]
+    waiting = asyncio.ensure_future(api.client.request(method, path, json=body, headers=headers))
+    async with asyncio.timeout(20):
+        while not api.app._guests._leave:
+            await CLOCK.sleep(0.01)
+        await api.store.revoke_key(key.id, by=key.actor)
+        problem(await waiting, 401, "unauthorized")
+
+
+async def test_a_wait_that_is_given_up_takes_no_place(lone_api: Api) -> None:
+    path = f"/v1/jobs/{await lone_api.submit()}/result"
+    request = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=60\r\n\r\n"
+    async with asyncio.timeout(20):
+        _, writer = await asyncio.open_connection(*lone_api.address)
+        writer.write(request.encode())
+        while lone_api.service._waiters != 1:
+            await CLOCK.sleep(0.01)
+        writer.close()
+        while lone_api.service._waiters:
+            await CLOCK.sleep(0.01)
 
 
 async def test_a_change_that_cannot_be_written_down_is_told_to_be_uncertain(lone_api: Api, monkeypatch: Any) -> None:

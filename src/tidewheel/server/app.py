@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from starlette.routing import compile_path
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from tidewheel.errors import TideError
 from tidewheel.model.problem import CODES, Code
@@ -28,6 +27,7 @@ from tidewheel.server.entrance import admit
 from tidewheel.server.guests import Guests, Ticket
 from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
+from tidewheel.server.outgoing import PIECE, content_of, encode, next_of, pieces_of, start_of, until_gone
 from tidewheel.server.problems import MEDIA_TYPE, RETRY_AFTER, Refused, problem_of, refusal_of
 from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
 from tidewheel.server.service import Service
@@ -36,7 +36,7 @@ from tidewheel.server.table import ENDPOINTS
 BODY_WITHIN: Final = 30.0
 """Seconds for a client to send a body."""
 SEND_WITHIN: Final = 30.0
-"""Seconds for a client to take a piece of a stream."""
+"""Seconds for a client to take a piece of an answer."""
 PAGE_WITHIN: Final = 90.0
 """Seconds for a page, or for what a form asks for."""
 MOST_FORM: Final = 256 * 1024
@@ -44,8 +44,9 @@ MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
 MOST_HELD: Final = 256 * 1024 * 1024
 """Bytes of bodies in memory at once, of all requests together."""
+MOST_OUTGOING: Final = 256 * 1024 * 1024
+"""Bytes of answers in memory that clients have not taken yet."""
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
-_encode = msgspec.json.Encoder().encode
 _NAME: Final = "tidewheel.endpoint"
 """Where the name of the endpoint is noted, for those who count."""
 _SHOWN: Final = "tidewheel.shown"
@@ -75,6 +76,7 @@ class App:
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
         self._held = 0
+        self._outgoing = 0
         for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
             methods = {endpoint.method: endpoint for endpoint in endpoints if endpoint.path == path}
             if "{" in path:
@@ -108,7 +110,9 @@ class App:
         path, fields = scope["path"], list[tuple[str, str]]()
         try:
             answer = await self._handle(scope, receive, headers, fields)
-            return replace(answer, headers=(*answer.headers, *fields)) if fields else answer
+            content = None if answer.body is None else content_of(answer.body)
+            self._check_outgoing(scope["method"], content or b"")
+            return replace(answer, body=content, headers=(*answer.headers, *fields))
         except TideError as error:
             if (refused := refusal_of(error)) is not None:
                 return _refusal(refused, path, request_id, fields)
@@ -129,7 +133,7 @@ class App:
             answer = await self._call(scope, receive, headers, fields)
         if answer.stream is not None and self._streams >= MOST_STREAMS:
             await answer.stream.aclose()
-            raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
+            raise _overloaded("too many streams at once")
         return answer
 
     async def _page(self, dashboard: Dashboard, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
@@ -161,10 +165,11 @@ class App:
         note(tenant=who.tenant)
         recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
-        answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
+        call: Call[Any, Any] = Call(*who, found.variables, query, None, headers, recheck)
+        answer = await self._run(endpoint, call, receive, ticket)
         return answer if answer.stream is None else replace(answer, ticket=ticket)
 
-    async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
+    async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive, ticket: Ticket) -> Answer:
         """Read the body and run the handler, each in its time."""
         wait = read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0
         seconds = endpoint.seconds + wait
@@ -182,18 +187,21 @@ class App:
                     if seconds != BODY_WITHIN:
                         limit.reschedule(asyncio.get_running_loop().time() + seconds)
                 if wait:
-                    return await self._wait_with(endpoint, call, receive)
+                    return await self._wait_with(endpoint, call, receive, ticket)
                 return await endpoint.handler(self._service, call)
         except TimeoutError:
             again = [("retry-after", str(RETRY_AFTER))]
             raise Refused(code, "it took too long", headers=again) from None
 
-    async def _wait_with(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
-        """Run a handler that may wait; it is told when nobody waits with it any more."""
-        gone = asyncio.ensure_future(_gone(receive))
+    async def _wait_with(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive, ticket: Ticket) -> Answer:
+        """Run a handler that may wait; it is told when nobody waits with it any more, or nobody who may."""
+        gone = asyncio.ensure_future(until_gone(receive))
         try:
-            return await endpoint.handler(self._service, replace(call, gone=gone))
+            with self._guests.staying(ticket, gone.cancel):
+                return await endpoint.handler(self._service, replace(call, gone=gone))
         finally:
+            if gone.cancelled():  # whatever the answer is, it is not for one who has to leave
+                await call.recheck()
             gone.cancel()
 
     async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
@@ -225,7 +233,7 @@ class App:
             if (size := size + len(part)) > most:
                 raise Refused("too-large", f"at most {most} bytes")
             if self._held > MOST_HELD:
-                raise Refused("overloaded", "too much is sent at once", headers=[("retry-after", str(RETRY_AFTER))])
+                raise _overloaded("too much is sent at once")
 
     def _find(self, path: str) -> Found:
         if (methods := self._plain.get(path)) is not None:
@@ -237,6 +245,11 @@ class App:
 
     # Answers
 
+    def _check_outgoing(self, method: str, content: bytes) -> None:
+        """Refuse to answer with much while others take nothing of as much; who changed something is always told."""
+        if method == "GET" and self._outgoing + len(content) > MOST_OUTGOING:
+            raise _overloaded("too much is on its way to others who do not take it")
+
     async def _send(self, scope: Scope, receive: Receive, send: Send, answer: Answer, request_id: str) -> None:
         if answer.stream is not None and scope["method"] == "HEAD":
             await answer.stream.aclose()
@@ -244,19 +257,32 @@ class App:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
         if self._service.stopping.is_set():
             answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
-        content = b"" if answer.body is None else _bytes(answer.body)
-        fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
-        await send(_start(answer, request_id, fixed))
-        return await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+        content: bytes = answer.body or b""
+        await send(start_of(answer, request_id, len(content)))
+        if scope["method"] == "HEAD" or len(content) <= PIECE:
+            return await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+        return await self._send_large(content, send)
+
+    async def _send_large(self, content: bytes, send: Send) -> None:
+        """Send piece by piece, for what was handed over once cannot be taken back from one who does not read."""
+        self._outgoing += len(content)
+        try:
+            for message in pieces_of(content):
+                async with asyncio.timeout(SEND_WITHIN):
+                    await send(message)
+        except TimeoutError:
+            _log.info("the client takes nothing any more")
+        finally:
+            self._outgoing -= len(content)
 
     async def _send_stream(self, answer: Answer, stream: Stream, receive: Receive, send: Send, request_id: str) -> None:
         """Send piece by piece, until the end, or until the client is gone or takes nothing any more."""
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(until_gone(receive))
         self._streams += 1
         try:
-            await send(_start(answer, request_id, []))
+            await send(start_of(answer, request_id, None))
             with self._guests.staying(answer.ticket, gone.cancel):
-                while (piece := await _next(stream, gone)) is not None:
+                while (piece := await next_of(stream, gone)) is not None:
                     async with asyncio.timeout(SEND_WITHIN):
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
@@ -298,38 +324,13 @@ def build_app(service: Service, door: Door) -> App:
 def _pages() -> Mapping[str, bytes]:
     """Make the documents when the first one asks, for that takes a while."""
     document = openapi_of(ENDPOINTS)
-    return {"openapi": _encode(document), "docs": docs_of(document).encode()}
+    return {"openapi": encode(document), "docs": docs_of(document).encode()}
 
 
 def _refusal(refused: Refused, path: str, request_id: str, fields: Sequence[tuple[str, str]] = ()) -> Answer:
     problem = problem_of(refused, path, request_id)
-    return Answer(problem, problem.status, (*refused.headers, *fields), MEDIA_TYPE)
+    return Answer(encode(problem), problem.status, (*refused.headers, *fields), MEDIA_TYPE)
 
 
-def _bytes(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else _encode(body)
-
-
-def _start(answer: Answer, request_id: str, more: Sequence[tuple[str, str]]) -> Message:
-    headers = [("x-request-id", request_id), ("x-content-type-options", "nosniff"), *answer.headers, *more]
-    if answer.body is not None or answer.stream is not None:
-        headers.append(("content-type", answer.media_type))
-    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return {"type": "http.response.start", "status": answer.status, "headers": encoded}
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _next(stream: Stream, gone: "asyncio.Future[None]") -> bytes | None:
-    """Return the next piece of a stream, or None at its end or when the client is gone."""
-    piece: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(stream, None))
-    try:
-        await asyncio.wait((piece, gone), return_when=asyncio.FIRST_COMPLETED)
-        return piece.result() if piece.done() and not gone.done() else None
-    finally:
-        if not piece.done():
-            piece.cancel()
-            await asyncio.wait([piece])
+def _overloaded(why: str) -> Refused:
+    return Refused("overloaded", why, headers=[("retry-after", str(RETRY_AFTER))])

@@ -23,7 +23,7 @@ from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.grants import Upload, expires_at, seal, unseal
 from tidewheel.server.incoming import Incoming
 from tidewheel.server.job_request import Instant
-from tidewheel.server.problems import RETRY_AFTER, Refused
+from tidewheel.server.problems import Refused
 from tidewheel.server.service import Service
 
 CREATED: Final = 201
@@ -109,9 +109,7 @@ async def upload(service: Service, call: Call[Incoming, NoQuery]) -> Answer:
     grant = await _granted(service, call.path["grant"])
     if grant.place is not None:
         raise Refused("forbidden", "this artifact is brought to another address")
-    if service.uploads.locked():
-        raise Refused("overloaded", "too many uploads at once", headers=[("retry-after", str(RETRY_AFTER))])
-    async with service.uploads:
+    async with service.uploads.taken(grant.tenant):
         with tempfile.TemporaryFile() as file:
             await _receive(call.body, file, grant)
             await service.blobs.put_known(file, grant.digest, grant.size)
@@ -160,7 +158,9 @@ async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
 async def content(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Lead to the bytes of an artifact."""
     artifact = await service.store.get_artifact(call.path["digest"], tenant=call.tenant)
-    return await redirect(service, artifact_location(artifact.digest), artifact.name or artifact.digest)
+    return await redirect(
+        service, artifact_location(artifact.digest), artifact.name or artifact.digest, artifact.tenant
+    )
 
 
 async def _granted(service: Service, text: str) -> Upload:

@@ -59,7 +59,7 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
-        job = await service.ended(submitted.job_id, spec.tenant, wait)
+        job = await service.ended(submitted.job_id, spec.tenant, wait, call.gone)
         headers.append(("preference-applied", f"wait={wait}"))
         if job.state in FINAL:
             status = OK
