@@ -29,7 +29,18 @@ from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
 from tidewheel.server.outgoing import PIECE, content_of, encode, next_of, pieces_of, start_of, until_gone
 from tidewheel.server.problems import MEDIA_TYPE, RETRY_AFTER, Refused, problem_of, refusal_of
-from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
+from tidewheel.server.reading import (
+    MOST_VALUES,
+    NDJSON,
+    check_amount,
+    check_media_type,
+    convert,
+    decode_json,
+    decode_lines,
+    read_query,
+    read_wait,
+    values_of,
+)
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS
 
@@ -43,7 +54,9 @@ MOST_FORM: Final = 256 * 1024
 MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
 MOST_HELD: Final = 256 * 1024 * 1024
-"""Bytes of bodies in memory at once, of all requests together."""
+"""Bytes of bodies in memory at once, of all requests together, as they came and as what was read of them."""
+VALUE: Final = 64
+"""Bytes that a value takes in memory at least, beyond those of its text."""
 MOST_OUTGOING: Final = 256 * 1024 * 1024
 """Bytes of answers in memory that clients have not taken yet."""
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
@@ -60,6 +73,13 @@ class Found(NamedTuple):
 
     methods: Mapping[str, Endpoint]
     variables: Mapping[str, str]
+
+
+class Load:
+    """How many bytes of memory one request counts for."""
+
+    def __init__(self) -> None:
+        self.size = 0
 
 
 class App:
@@ -137,16 +157,16 @@ class App:
         return answer
 
     async def _page(self, dashboard: Dashboard, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
-        parts: list[bytes] = []
+        load, form = Load(), b""
         try:
             async with asyncio.timeout(PAGE_WITHIN):
                 if scope["method"] == "POST":
-                    await self._read(headers, receive, MOST_FORM, parts)
-                return await dashboard.answer(request_of(scope, headers, b"".join(parts)))
+                    form = await self._read(headers, receive, MOST_FORM, load)
+                return await dashboard.answer(request_of(scope, headers, form))
         except TimeoutError:
-            raise Refused("outcome-unknown" if parts else "unavailable", "it took too long") from None
+            raise Refused("outcome-unknown" if form else "unavailable", "it took too long") from None
         finally:
-            self._held -= sum(map(len, parts))
+            self._held -= load.size
 
     async def _call(
         self, scope: Scope, receive: Receive, headers: Mapping[str, str], fields: list[tuple[str, str]]
@@ -176,13 +196,13 @@ class App:
         code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
         if endpoint.raw:
             call = replace(call, body=Incoming(receive, endpoint.most_body))
-        reads = endpoint.body is not None and not endpoint.raw
+        reads, load = endpoint.body is not None and not endpoint.raw, Load()
         try:
             # One timer for both, for it costs as much as all the rest of reading a small body.
             async with asyncio.timeout(BODY_WITHIN if reads else seconds) as limit:
                 if reads:
                     told, code = code, "too-slow"
-                    call = replace(call, body=await self._body(endpoint, call.headers, receive))
+                    call = replace(call, body=await self._body(endpoint, call.headers, receive, load))
                     code = told
                     if seconds != BODY_WITHIN:
                         limit.reschedule(asyncio.get_running_loop().time() + seconds)
@@ -192,6 +212,8 @@ class App:
         except TimeoutError:
             again = [("retry-after", str(RETRY_AFTER))]
             raise Refused(code, "it took too long", headers=again) from None
+        finally:
+            self._held -= load.size
 
     async def _wait_with(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive, ticket: Ticket) -> Answer:
         """Run a handler that may wait; it is told when nobody waits with it any more, or nobody who may."""
@@ -204,36 +226,42 @@ class App:
                 await call.recheck()
             gone.cancel()
 
-    async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
-        parts: list[bytes] = []
-        try:
-            await self._read(headers, receive, endpoint.most_body, parts)
-            raw = b"".join(parts)
-            if not raw and endpoint.body_optional:
-                return endpoint.body()
-            media = check_media_type(headers, endpoint.media_types)
-            value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
-            return convert(value, endpoint.body)
-        finally:
-            self._held -= sum(map(len, parts))
+    async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive, load: Load) -> Any:
+        raw = await self._read(headers, receive, endpoint.most_body, load)
+        if not raw and endpoint.body_optional:
+            return endpoint.body()
+        media = check_media_type(headers, endpoint.media_types)
+        check_amount(raw, MOST_LINES if media == NDJSON else None)
+        self._hold(load, VALUE * min(values_of(raw), MOST_VALUES))
+        value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
+        if isinstance(value, list) and len(value) > MOST_LINES:
+            raise Refused("too-large", f"at most {MOST_LINES} at once, not {len(value)}")
+        return convert(value, endpoint.body)
 
-    async def _read(self, headers: Mapping[str, str], receive: Receive, most: int, parts: list[bytes]) -> None:
-        """Take the parts of a body, and refuse one that is too large before it is in memory."""
+    def _hold(self, load: Load, size: int) -> None:
+        """Count what a request takes, as long as it does, and refuse what is too much with all others."""
+        load.size += size
+        self._held += size
+        if self._held > MOST_HELD:
+            raise _overloaded("too much is sent at once")
+
+    async def _read(self, headers: Mapping[str, str], receive: Receive, most: int, load: Load) -> bytes:
+        """Return a body, and refuse one that is too large before it is in memory."""
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > most:
             raise Refused("too-large", f"at most {most} bytes, not {length}")
-        size, more = 0, True
+        parts: list[bytes] = []
+        more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             parts.append(part := message.get("body", b""))
-            self._held += len(part)
             more = message.get("more_body", False)
-            if (size := size + len(part)) > most:
+            self._hold(load, len(part))
+            if load.size > most:
                 raise Refused("too-large", f"at most {most} bytes")
-            if self._held > MOST_HELD:
-                raise _overloaded("too much is sent at once")
+        return b"".join(parts)
 
     def _find(self, path: str) -> Found:
         if (methods := self._plain.get(path)) is not None:

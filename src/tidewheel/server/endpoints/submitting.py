@@ -18,7 +18,6 @@ from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
 from tidewheel.server.job_request import JobRequest, spec_of, specs_of
-from tidewheel.server.problems import Refused
 from tidewheel.server.reading import read_key, read_wait
 from tidewheel.server.service import Service
 
@@ -69,8 +68,6 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
 
 async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) -> Answer:
     """Store many jobs, all or none."""
-    if len(call.body) > MOST_IN_BATCH:
-        raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
     _check_tenants(call, call.body)
     specs = specs_of(call.body, call.tenant, read_key(call.headers))
     named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
