@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import MAX_JSON_DEPTH, check_key, is_shallow, outside_strings
+from tidewheel.model.checks import MAX_JSON_DEPTH, MAX_NAME, check_key, is_shallow, outside_strings
 from tidewheel.server.problems import Flaw, Refused, pointer_of
 
 JSON: Final = "application/json"
@@ -193,14 +193,20 @@ def read_wait(headers: Mapping[str, str]) -> int:
     return 0
 
 
-def read_key(headers: Mapping[str, str]) -> str | None:
+def read_key(headers: Mapping[str, str], most: int = MAX_NAME) -> str | None:
     """Return the idempotency key, with or without the quotes of a structured field."""
     sent = headers.get("idempotency-key")
     if sent is None:
         return None
     key = sent[1:-1] if len(sent) > 1 and sent[0] == sent[-1] == '"' else sent
     try:
-        return check_key("Idempotency-Key", key)
+        check_key("Idempotency-Key", key)
     except Invalid as error:
-        flaws = [Flaw(detail=error.why, header="Idempotency-Key")]
-        raise Refused("bad-header", str(error), flaws=flaws) from None
+        raise _bad_key(error.why) from None
+    if len(key) > most:
+        raise _bad_key(f"must have at most {most} characters here, not {len(key)}")
+    return key
+
+
+def _bad_key(why: str) -> Refused:
+    return Refused("bad-header", f"Idempotency-Key: {why}", flaws=[Flaw(detail=why, header="Idempotency-Key")])
