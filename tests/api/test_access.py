@@ -165,6 +165,47 @@ async def test_a_repeated_submit_takes_no_room(api: Api) -> None:
     assert told == [202] + [200] * 8
 
 
+async def test_the_bound_of_a_tenant_holds_for_schedules_and_for_what_is_sent_round_again(api: Api) -> None:
+    grounds = Grounds(api)
+    dead = [await grounds.dead("ada") for _ in range(5)]
+    schedule = f"/v1/schedules/{await grounds.schedule('ada')}"
+    root = (await grounds.key_of(Role.ADMIN, None))[1].actor
+    await api.store.set_tenant(Tenant("ada", 1.0, 2, 50), by=root)
+    ada = await bearer(api, Role.ADMIN, "ada")
+
+    async def send(path: str, body: Any = None, **headers: str) -> httpx.Response:
+        return await api.client.post(path, json=body, headers=ada | headers)
+
+    key = {"idempotency-key": "once"}
+    first = await send(f"{schedule}/trigger", **key)
+    assert first.status_code == 202
+    bulk = await send("/v1/jobs/retry", {"where": {"state": "dead"}})
+    assert (bulk.json()["done"], bulk.json()["more"]) == (1, True), "there was room for one"
+    left = [job["id"] for job in (await api.client.get("/v1/dead-letters", headers=ada)).json()["jobs"]]
+    assert len(left) == len(dead) - 1
+    past = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:03:00Z"}
+    refused = [
+        await send(f"{schedule}/trigger"),
+        await send(f"{schedule}/backfill", past),
+        await send(f"/v1/jobs/{left[0]}/retry"),
+        await send("/v1/jobs/retry", {"where": {"state": "dead"}}),
+        await send("/v1/dead-letters/redrive", {"where": {}}),
+        await send(f"/v1/dead-letters/{left[0]}/retry", {"args": {"to": "ann"}}),
+    ]
+    for answer in refused:
+        problem(answer, 429, "too-many")
+    assert (await send(f"{schedule}/backfill", past | {"dry_run": True})).status_code == 200
+    repeat = await send(f"{schedule}/trigger", **key)
+    assert (repeat.status_code, repeat.json()["job_id"]) == (200, first.json()["job_id"])
+
+    await api.store.cancel(UUID(first.json()["job_id"]))
+    api.service.quotas._accounts.clear()
+    large = await send(f"/v1/dead-letters/{left[0]}/retry", {"args": {"to": "x" * 60}})
+    assert problem(large, 422, "invalid")["errors"][0]["pointer"] == "/args"
+    redriven = (await send("/v1/dead-letters/redrive", {"where": {}})).json()
+    assert (redriven["done"], redriven["more"]) == (1, True)
+
+
 async def test_a_finished_job_is_forgotten_and_one_that_runs_is_not(api: Api) -> None:
     grounds, root = Grounds(api), await bearer(api, tenant="ada")
     waiting, dead = await grounds.waiting("ada"), await grounds.dead("ada")

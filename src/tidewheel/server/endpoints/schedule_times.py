@@ -22,6 +22,7 @@ from tidewheel.server.job_request import Instant, duration_of
 from tidewheel.server.preconditions import expected_version
 from tidewheel.server.reading import bad_parameter, parameter
 from tidewheel.server.recording import record
+from tidewheel.server.room import room_for
 from tidewheel.server.schedule_document import (
     OccurrenceDocument,
     OccurrencePage,
@@ -100,7 +101,9 @@ async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> An
         priority=None if request.priority is None else parse_priority(request.priority),
         dry_run=request.dry_run,
     )
-    made = await service.store.backfill_schedule(schedule.id, wish, version=version, tenant=schedule.tenant)
+    async with room_for(service.quotas, schedule.tenant, 0 if wish.dry_run else len(wish.times)) as room:
+        made = await service.store.backfill_schedule(schedule.id, wish, version=version, tenant=schedule.tenant)
+        room.used = min(room.jobs, len(made))
     if not request.dry_run:
         told: dict[str, Any] = {
             "did": "backfill",

@@ -68,6 +68,8 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
 
 async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) -> Answer:
     """Store many jobs, all or none."""
+    if len(call.body) > 1:
+        await call.charge(len(call.body))
     _check_tenants(call, call.body)
     specs = specs_of(call.body, call.tenant, read_key(call.headers, MOST_IN_BATCH_KEY))
     named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
