@@ -95,6 +95,13 @@ _TABLE: Final = (
     Setting("tls_cert", str, None, "The file of a certificate with its chain, for HTTPS.", _SERVING),
     Setting("tls_key", str, None, "The file of the certificate's key.", _SERVING),
     Setting(
+        "behind_tls",
+        bool,
+        default=False,
+        help="Whether all who come by a browser come by a proxy that speaks HTTPS: cookies are then for HTTPS alone.",
+        commands=_SERVING,
+    ),
+    Setting(
         "replica",
         str,
         None,
@@ -167,9 +174,9 @@ _TABLE: Final = (
         list,
         [],
         "How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind. May be repeated.",
-        _WORKING,
+        _PROCESSES,
     ),
-    Setting("max_age", str, "14d", "How long a job may wait since it was last due, or off.", _WORKING),
+    Setting("max_age", str, "14d", "How long a job may wait since it was last due, or off.", _PROCESSES),
     Setting(
         "notify_private",
         list,

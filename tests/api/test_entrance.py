@@ -11,6 +11,7 @@ from tests.api.conftest import Api, problem
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
 from tidewheel.model.tenant import Tenant
+from tidewheel.server import build_app
 from tidewheel.store.base import JobFilter
 
 ROOT = Actor(role=Role.ADMIN, name="root")
@@ -148,3 +149,14 @@ async def test_who_guesses_keys_is_slowed_down(lone_api: Api) -> None:
     problem(told[-1], 429, "too-many")
     assert int(told[-1].headers["retry-after"]) >= 1
     assert (await lone_api.client.get("/v1/jobs", headers=good)).status_code == 200
+
+
+async def test_behind_a_proxy_with_tls_cookies_are_for_https_alone(lone_api: Api) -> None:
+    told = []
+    for behind_tls in (False, True):
+        app = build_app(lone_api.service, lone_api.door, behind_tls=behind_tls)
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            answer = await client.get("/ui/login", headers={"x-forwarded-proto": "https"})
+        told.append([cookie.endswith("; Secure") for cookie in answer.headers.get_list("set-cookie")])
+    assert told == [[False], [True]]

@@ -343,10 +343,10 @@ def _shown(scope: Scope) -> str:
     return path
 
 
-def build_app(service: Service, door: Door) -> App:
-    """Return the application of a service, behind its door."""
+def build_app(service: Service, door: Door, *, behind_tls: bool = False) -> App:
+    """Return the application of a service, behind its door, and maybe behind a proxy that speaks HTTPS."""
     service.pages = _pages
-    return App(service, door, ENDPOINTS, Dashboard(service, door))
+    return App(service, door, ENDPOINTS, Dashboard(service, door, behind_tls=behind_tls))
 
 
 @functools.cache
