@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tidewheel.blobs import Blobs, Output
+from tidewheel.blobs.names import artifact_location
 from tidewheel.errors import Invalid, NotFound
 
 BAD_NAMES = [
@@ -48,6 +49,17 @@ async def test_a_result_that_is_stored_again_replaces_the_first(blobs: Blobs) ->
     location = await blobs.store_result(job_id, 1, "22")
 
     assert await blobs.read(location, max_bytes=2) == b"22"
+
+
+async def test_a_result_is_read_for_its_own_run_alone(blobs: Blobs) -> None:
+    job_id = uuid4()
+    location = await blobs.store_result(job_id, 2, "1")
+    artifact = artifact_location(await blobs.put_bytes(b"2"))
+
+    assert await blobs.read_result(job_id, 2, location) == b"1"
+    for other, token, place in ((uuid4(), 2, location), (job_id, 1, location), (job_id, 2, artifact)):
+        with pytest.raises(NotFound):
+            await blobs.read_result(other, token, place)
 
 
 async def test_more_than_was_asked_for_is_refused(blobs: Blobs) -> None:

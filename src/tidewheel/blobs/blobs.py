@@ -16,6 +16,7 @@ from tidewheel.blobs.exchange import Exchange
 from tidewheel.blobs.names import Digest, Output
 from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
+from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
 
 
 class Blobs:
@@ -83,7 +84,13 @@ class Blobs:
 
     async def store_result(self, job_id: UUID, token: int, json_text: str) -> str:
         """Keep a result that is too large for a row, and return its location."""
-        return await self._store(names.result_key(job_id, token), json_text.encode())
+        return await self._store(result_key(job_id, token), json_text.encode())
+
+    async def read_result(self, job_id: UUID, token: int, location: str) -> bytes:
+        """Return the result of a run as JSON. A location that is not this run's own is not followed: NotFound."""
+        if location != own_location(job_id, token):
+            raise NotFound("blob", location)
+        return await self.read(location, MAX_LARGE_RESULT)
 
     async def store_output(self, job_id: UUID, token: int, name: str, path: Path, *, inside: Path | None = None) -> str:
         """Keep a file that a run left behind, and return its location.
@@ -140,7 +147,7 @@ class Blobs:
 
     async def check(self) -> None:
         """Write, read and remove something, or raise why that cannot be done."""
-        location = await self._store(names.result_key(UUID(int=0), secrets.randbits(62)), b"{}")
+        location = await self._store(result_key(UUID(int=0), secrets.randbits(62)), b"{}")
         if await self.read(location, max_bytes=2) != b"{}":
             raise Unavailable("what was written for a check did not come back")
         await self.delete(location)

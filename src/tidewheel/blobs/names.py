@@ -7,11 +7,11 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.outcome import LOCATION_SCHEME
 
 Digest = NewType("Digest", str)
 """The SHA-256 of an artifact's content, in 64 lower-case hexadecimal digits."""
 
-SCHEME: Final = "blob:"
 MAX_NAME_BYTES: Final = 600
 MAX_STEP_BYTES: Final = 200
 """File systems allow 255 bytes for one step of a path, S3 allows 1024 for a whole key."""
@@ -83,11 +83,6 @@ def upload_is_over(key: str, now: float) -> bool:
     return not _is_upload(name) or int(name[:12]) < now
 
 
-def result_key(job_id: UUID, token: int) -> str:
-    """Return the key of a run's result."""
-    return f"outputs/{job_id}/{token}/result.json"
-
-
 def output_key(job_id: UUID, token: int, name: str) -> str:
     """Return the key of a file that a run left behind."""
     return f"outputs/{job_id}/{token}/files/{check_output_name(name)}"
@@ -105,12 +100,12 @@ def output_location(job_id: UUID, token: int, name: str) -> str:
 
 def location_of(key: str) -> str:
     """Return what is stored in place of an object's content."""
-    return SCHEME + key
+    return LOCATION_SCHEME + key
 
 
 def key_of(location: str) -> str:
     """Return the key that a location names; one that we cannot have made is Invalid."""
-    key = location.removeprefix(SCHEME)
+    key = location.removeprefix(LOCATION_SCHEME)
     outputs = _OUTPUTS(key)
     if key == location or not (outputs or _ARTIFACT(key)):
         raise Invalid("location", f"is none of ours: {location[:200]!r}")
