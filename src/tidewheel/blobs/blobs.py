@@ -13,7 +13,7 @@ from tidewheel.blobs import names
 from tidewheel.blobs.backend import CHUNK, Backend, Signing
 from tidewheel.blobs.disk import open_plain, part_in, told_plainly
 from tidewheel.blobs.exchange import Exchange
-from tidewheel.blobs.names import Digest, Output
+from tidewheel.blobs.names import Digest, Left, Output
 from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
 from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
@@ -102,6 +102,13 @@ class Blobs:
         with await asyncio.to_thread(open_plain, path, inside) as file:
             size = os.fstat(file.fileno()).st_size
             await self._backend.put(key, _chunks(file, size), size)
+        return names.location_of(key)
+
+    async def store_brought(self, left: Left, file: BinaryIO, size: int) -> str:
+        """Keep what a worker elsewhere brought for a run, and return its location."""
+        key = names.left_key(*left)
+        file.seek(0)
+        await self._backend.put(key, _chunks(file, size), size)
         return names.location_of(key)
 
     async def _store(self, key: str, data: bytes) -> str:

@@ -1,13 +1,13 @@
 """Keys and locations of objects, and which names are harmless."""
 
 import re
-from typing import Final, NewType
+from typing import Final, NamedTuple, NewType
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.outcome import LOCATION_SCHEME
+from tidewheel.model.outcome import LOCATION_SCHEME, result_key
 
 Digest = NewType("Digest", str)
 """The SHA-256 of an artifact's content, in 64 lower-case hexadecimal digits."""
@@ -33,6 +33,14 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     size: int
     location: str
+
+
+class Left(NamedTuple):
+    """What a run left behind: a file, or its result if it has no name."""
+
+    job_id: UUID
+    token: int
+    name: str | None
 
 
 def check_digest(value: object) -> Digest:
@@ -86,6 +94,22 @@ def upload_is_over(key: str, now: float) -> bool:
 def output_key(job_id: UUID, token: int, name: str) -> str:
     """Return the key of a file that a run left behind."""
     return f"outputs/{job_id}/{token}/files/{check_output_name(name)}"
+
+
+def left_key(job_id: UUID, token: int, name: str | None) -> str:
+    """Return the key of what a run left behind: a file, or its result if there is no name."""
+    return result_key(job_id, token) if name is None else output_key(job_id, token, name)
+
+
+def left_of(key: str) -> Left | None:
+    """Return what a run left behind under a key; None if the key names something else."""
+    found = _OUTPUTS(key)
+    return None if found is None else Left(UUID(found[1]), int(found[2]), found[3])
+
+
+def digest_of(key: str) -> Digest | None:
+    """Return the digest of the artifact under a key; None if the key names something else."""
+    return Digest(key.removeprefix("sha256/").replace("/", "")) if _ARTIFACT(key) else None
 
 
 def artifact_location(digest: str) -> str:
