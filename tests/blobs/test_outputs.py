@@ -62,6 +62,28 @@ async def test_a_result_is_read_for_its_own_run_alone(blobs: Blobs) -> None:
             await blobs.read_result(other, token, place)
 
 
+async def test_the_jobs_that_left_something_behind_are_listed_page_by_page(blobs: Blobs, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"1")
+    jobs = sorted((uuid4() for _ in range(5)), key=str)
+    for job_id in jobs:
+        for token in (1, 2):
+            await blobs.store_result(job_id, token, "1")
+        await blobs.store_output(job_id, 1, "deep/file", tmp_path / "file")
+    assert await blobs.jobs_with_outputs("", 10) == (jobs, str(jobs[-1]))
+
+    first, after = await blobs.jobs_with_outputs("", 2)
+    rest, last = await blobs.jobs_with_outputs(after or "", 3)
+
+    assert first + rest == jobs
+    assert await blobs.jobs_with_outputs(last or "", 3) == ([], None)
+    await blobs.delete_outputs(jobs[0])
+    assert (await blobs.jobs_with_outputs("", 1))[0] == [jobs[1]]
+
+
+async def test_a_place_that_holds_nothing_has_no_jobs(blobs: Blobs) -> None:
+    assert await blobs.jobs_with_outputs("", 10) == ([], None)
+
+
 async def test_more_than_was_asked_for_is_refused(blobs: Blobs) -> None:
     location = await blobs.store_result(uuid4(), 1, "123456")
 

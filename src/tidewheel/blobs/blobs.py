@@ -152,6 +152,11 @@ class Blobs:
             await self._backend.delete(key)
         return len(found)
 
+    async def jobs_with_outputs(self, after: str, limit: int) -> tuple[list[UUID], str | None]:
+        """Return the next so many jobs whose runs left something behind, by id, and after what to go on, if at all."""
+        steps = await self._backend.steps("outputs", after, limit)
+        return [job_id for step in steps if (job_id := names.job_of(step))], steps[-1] if steps else None
+
     async def check(self) -> None:
         """Write, read and remove something, or raise why that cannot be done."""
         location = await self._store(result_key(UUID(int=0), secrets.randbits(62)), b"{}")

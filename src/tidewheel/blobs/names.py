@@ -18,6 +18,7 @@ MAX_STEP_BYTES: Final = 200
 
 _is_digest = re.compile("[0-9a-f]{64}").fullmatch
 _ARTIFACT = re.compile("sha256/[0-9a-f]{2}/[0-9a-f]{62}").fullmatch
+_is_job = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 _is_upload = re.compile("[0-9]{12}-[0-9a-f]{32}").fullmatch
 _OUTPUTS = re.compile(
     r"outputs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/(0|[1-9][0-9]{0,18})/(?:result\.json|files/(.+))", re.DOTALL
@@ -105,6 +106,11 @@ def left_of(key: str) -> Left | None:
     """Return what a run left behind under a key; None if the key names something else."""
     found = _OUTPUTS(key)
     return None if found is None else Left(UUID(found[1]), int(found[2]), found[3])
+
+
+def job_of(step: str) -> UUID | None:
+    """Return the job that a folder of outputs is of; None if it is no such folder."""
+    return UUID(step) if _is_job(step) else None
 
 
 def digest_of(key: str) -> Digest | None:

@@ -92,6 +92,10 @@ class ServerBackend:
     async def find(self, folder: str) -> list[Found]:
         raise _not_offered(folder)
 
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        del after, limit
+        raise _not_offered(folder)
+
     async def delete(self, key: str) -> None:
         raise _not_offered(key)
 

@@ -12,6 +12,7 @@ from tidewheel.keeper.alerts import Watch
 from tidewheel.keeper.artifacts import Gravedigger
 from tidewheel.keeper.notices import Postman
 from tidewheel.keeper.occurrences import ANYWAY, duties_of
+from tidewheel.keeper.outputs import Collector
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
 from tidewheel.model.retention import Upkeep
@@ -81,7 +82,15 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
         *_telling(store, clock, upkeep),
         Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
-        *([] if blobs is None else [Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once)]),
+        *([] if blobs is None else _tidying(store, clock, blobs)),
+    ]
+
+
+def _tidying(store: Store, clock: Clock, blobs: Blobs) -> list[Chore]:
+    """Return the chores that remove large things which nobody needs any more."""
+    return [
+        Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once),
+        Chore("outputs", timedelta(minutes=10), Collector(store, blobs, clock).run_once),
     ]
 
 
