@@ -15,6 +15,7 @@ from tidewheel.model.misfire import Misfire, MisfirePolicy, plan_catch_up
 from tidewheel.model.schedule import Fate, Schedule, ScheduleSpec
 from tidewheel.triggers import Cron, Interval, Once
 from tidewheel.triggers.planning import (
+    check_fires,
     KEEP_OCCURRENCES,
     MOST_AT_ONCE,
     Planned,
@@ -139,7 +140,7 @@ def test_what_never_fires_says_why() -> None:
         assert why in refused.value.why
         assert fire_after(spec, NOON) is None
     with pytest.raises(Invalid, match="it has had its 3 occurrences"):
-        first_fire(a_schedule(max_occurrences=3), NOON, fired=3)
+        check_fires(None, a_schedule(max_occurrences=3), NOON, fired=3)
 
 
 def test_a_definition_is_read_before_it_is_stored() -> None:
