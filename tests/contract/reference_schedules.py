@@ -13,7 +13,8 @@ from tidewheel.model.overlap import Alive, decide_due
 from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, Source, Triggered
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.store.schedule_rows import planned_job
-from tidewheel.triggers.planning import Plan, fire_after, plan
+from tidewheel.triggers import planning
+from tidewheel.triggers.planning import Plan, fire_after
 
 TICK = timedelta(microseconds=1)
 
@@ -84,7 +85,8 @@ class ScheduleReference(Reference):
         if known.next_fire_at is None or known.next_fire_at > self.now:
             return 0
         now = {"version": known.version, "fired": known.fired, "next_fire_at": known.next_fire_at}
-        recorded = self.record([plan(msgspec.structs.replace(known.stored, **now), self.now, self.now)])
+        due = planning.plan(msgspec.structs.replace(known.stored, **now), self.now, self.now)
+        recorded = self.record([due])
         return len(recorded) + self.settle_due(schedule_id)
 
     def pause(self, schedule_id: UUID, *, paused: bool) -> None:

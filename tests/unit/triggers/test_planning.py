@@ -15,11 +15,11 @@ from tidewheel.model.misfire import Misfire, MisfirePolicy, plan_catch_up
 from tidewheel.model.schedule import Fate, Schedule, ScheduleSpec
 from tidewheel.triggers import Cron, Interval, Once
 from tidewheel.triggers.planning import (
-    check_fires,
     KEEP_OCCURRENCES,
     MOST_AT_ONCE,
     Planned,
     check_definition,
+    check_fires,
     fire_after,
     first_fire,
     plan,
