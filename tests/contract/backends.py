@@ -377,9 +377,10 @@ class PostgresBackend(Backend):
 
     async def let_time_run(self, by: timedelta) -> None:
         await self.execute("CREATE SEQUENCE tidewheel.looks")
+        later = f"at + nextval('tidewheel.looks') * interval '{by.total_seconds()} s'"
         await self.execute(
-            "CREATE OR REPLACE FUNCTION tidewheel.now() RETURNS timestamptz LANGUAGE sql VOLATILE AS "
-            f"$$ SELECT at + nextval('tidewheel.looks') * interval '{by.total_seconds()} s' FROM tidewheel.test_clock $$"
+            "CREATE OR REPLACE FUNCTION tidewheel.now() RETURNS timestamptz LANGUAGE sql VOLATILE "
+            f"AS $$ SELECT {later} FROM tidewheel.test_clock $$"
         )
 
     async def forget_looks(self) -> None:

@@ -206,6 +206,13 @@ def check_schedule_page(limit: int) -> int:
     return check_count("limit", limit, 1, MAX_PAGE)
 
 
+def check_occurrence_page(limit: int, before: datetime | None) -> None:
+    """Refuse pages of occurrences that are empty or too long, or begin at no instant."""
+    check_schedule_page(limit)
+    if before is not None:
+        check_instant("before", before)
+
+
 def check_backfill(backfill: Backfill) -> list[datetime]:
     """Return the times of a backfill in order, or refuse what would fill the store."""
     if len(backfill.times) > MAX_BACKFILL:

@@ -9,7 +9,7 @@ import msgspec
 
 from tidewheel.model.checks import check_count, duration_text
 from tidewheel.model.schedule import Schedule
-from tidewheel.triggers.bounds import LATEST
+from tidewheel.triggers.bounds import LATEST, aware
 from tidewheel.triggers.planning import trigger_of
 from tidewheel.triggers.rules import Cron
 from tidewheel.triggers.trigger import Occurrence, Trigger
@@ -52,8 +52,8 @@ def coming_of(schedule: Schedule, now: datetime, count: int, last: datetime | No
 def between_of(schedule: Schedule, since: datetime, until: datetime, limit: int) -> list[Preview]:
     """Return the first occurrences of a schedule by its rule after one instant and not after another."""
     check_count("limit", limit, 1, MOST_SHOWN)
-    trigger = trigger_of(schedule)
-    return preview_of(trigger, trigger.due_between(since, until, limit=limit, key=schedule.name))
+    first, last, trigger = aware("since", since), aware("until", until), trigger_of(schedule)
+    return preview_of(trigger, trigger.due_between(first, last, limit=limit, key=schedule.name))
 
 
 def preview_of(trigger: Trigger, occurrences: Iterable[Occurrence]) -> list[Preview]:

@@ -18,7 +18,7 @@ from tidewheel.store.postgres.parts import DIALECT, intern_tenant
 from tidewheel.store.postgres.recording import Recording, locked, store_now
 from tidewheel.store.postgres.releasing import NOBODY
 from tidewheel.store.schedule_rows import definition_text, occurrence_of, readable, schedule_of
-from tidewheel.store.scheduling import check_schedule_page, shard_of
+from tidewheel.store.scheduling import check_occurrence_page, check_schedule_page, shard_of
 from tidewheel.triggers.planning import (
     Plan,
     check_definition,
@@ -112,7 +112,7 @@ class Scheduling(Recording):
     async def occurrences(
         self, schedule_id: UUID, *, limit: int = 50, before: datetime | None = None, tenant: str | None = None
     ) -> list[Occurrence]:
-        check_schedule_page(limit)
+        check_occurrence_page(limit, before)
 
         async def look(connection: Connection) -> list[Any]:
             _one(await connection.fetchrow(SQL["get_schedule"], schedule_id, tenant), schedule_id)

@@ -12,7 +12,14 @@ from tidewheel.clock import Clock
 from tidewheel.model.checks import check_key
 from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.store.faults import Fault, silent
-from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, check_schedule_page, check_trigger_key
+from tidewheel.store.scheduling import (
+    Ahead,
+    Backfill,
+    check_backfill,
+    check_occurrence_page,
+    check_schedule_page,
+    check_trigger_key,
+)
 from tidewheel.store.sqlite import occurring, schedules
 from tidewheel.store.sqlite.recording import record
 from tidewheel.store.sqlite.session import Session
@@ -95,7 +102,7 @@ class Scheduling:
     async def occurrences(
         self, schedule_id: UUID, *, limit: int = 50, before: datetime | None = None, tenant: str | None = None
     ) -> list[Occurrence]:
-        check_schedule_page(limit)
+        check_occurrence_page(limit, before)
         return await self._read(
             lambda connection: schedules.occurrences(connection, schedule_id, tenant, limit, before)
         )
