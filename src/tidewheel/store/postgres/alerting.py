@@ -31,7 +31,7 @@ from tidewheel.store.access import check_keys_page
 from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT, Part
-from tidewheel.store.postgres.scheduling import store_now
+from tidewheel.store.postgres.recording import store_now
 
 _FEW: Final = 100
 """Dead rows that are not worth telling."""

@@ -110,11 +110,10 @@ ON CONFLICT (schedule_id, fire_at) DO UPDATE
  WHERE occurrence.outcome <> 'made'
 RETURNING fire_at
 
--- name: made_before
-SELECT occurrence.fire_at
+-- name: recorded_before
+SELECT occurrence.fire_at, occurrence.outcome = 'made'
   FROM json_each(:times) AS time
  CROSS JOIN occurrence ON occurrence.schedule_id = :schedule AND occurrence.fire_at = time.value
- WHERE occurrence.outcome = 'made'
 
 -- name: list_occurrences
 SELECT schedule_id, fire_at, source, outcome, reason, job_id
