@@ -44,6 +44,7 @@ def mailbox() -> Iterator[tuple[Mailbox, int]]:
 async def send(address: str, allowed: tuple[str, ...] = LOOPBACK) -> Answer:
     parcel = Parcel(
         delivery_id=uuid4(),
+        channel_id=uuid4(),
         tries=1,
         begun_at=NOON,
         key="k",

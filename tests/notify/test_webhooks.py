@@ -30,6 +30,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 def parcel(address: str) -> Parcel:
     return Parcel(
         delivery_id=uuid4(),
+        channel_id=uuid4(),
         tries=1,
         begun_at=NOON,
         key="job.1.dead",

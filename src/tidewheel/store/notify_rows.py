@@ -1,7 +1,7 @@
 """Builds channels, subscriptions, happenings and deliveries from rows; both stores select the same columns."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -27,6 +27,8 @@ _object = msgspec.json.Decoder(dict[str, Any]).decode
 _attempts = msgspec.json.Decoder(tuple[DeliveryAttempt, ...]).decode
 _spec = msgspec.json.Decoder(SubscriptionSpec).decode
 GONE = "its receiver answered that it is gone"
+MOST: Final = {"channels": 50, "subscriptions": 200}
+"""Of one owner: each outcome is compared with all subscriptions, and each channel has its share of the senders."""
 
 
 def checked(spec: SubscriptionSpec, tenant: str | None) -> SubscriptionSpec:
@@ -42,6 +44,12 @@ def checked(spec: SubscriptionSpec, tenant: str | None) -> SubscriptionSpec:
 def name_taken(name: str) -> Conflict:
     """Return what to say of a channel whose name is another's."""
     return Conflict(f"there is a channel named {name!r} already")
+
+
+def check_room(what: str, there: int) -> None:
+    """Refuse one more of what an owner has enough of."""
+    if there >= MOST[what]:
+        raise Conflict(f"there are {there} {what} already, the most that one owner may have")
 
 
 def definition_text(spec: SubscriptionSpec) -> str:
@@ -130,9 +138,10 @@ def attempt_text(at: datetime, answer: Answer) -> str:
 
 def parcel_of(row: Any, dialect: Dialect) -> Parcel:
     """Build a parcel from its columns."""
-    number, tries, begun_at, key, body, text, kind, address, secret = row
+    number, channel, tries, begun_at, key, body, text, kind, address, secret = row
     return Parcel(
         delivery_id=dialect.uuid(number),
+        channel_id=dialect.uuid(channel),
         tries=tries,
         begun_at=dialect.instant(begun_at),
         key=key,

@@ -1,3 +1,12 @@
+-- name: count_channels
+SELECT count(*) FROM channel WHERE coalesce(tenant, '') = coalesce(:tenant, '')
+
+-- name: count_subscriptions
+SELECT count(*)
+  FROM channel
+ CROSS JOIN subscription ON subscription.channel = channel.id
+ WHERE coalesce(channel.tenant, '') = coalesce(:tenant, '')
+
 -- name: add_channel
 INSERT INTO channel (id, tenant, name, type, shown, address, secret, created_at)
 VALUES (:id, :tenant, :name, :type, :shown, :address, :secret, :now)
@@ -85,17 +94,36 @@ VALUES (:id, :channel, :key, :event, :job, :tenant, 'pending', :now, :now, :now,
     ON CONFLICT (channel, key) DO NOTHING
 
 -- name: due_deliveries
-SELECT delivery.id
-  FROM delivery
- WHERE state = 'pending' AND next_at <= :now
- ORDER BY next_at
- LIMIT :limit
+-- A few of each channel, in turns: `place` is that in the line of a channel, `turn` that among all of its owner.
+WITH busy AS MATERIALIZED (
+    SELECT channel.id, coalesce(channel.tenant, '') AS owner, count(*) AS messages
+      FROM json_each(:busy) AS named
+     CROSS JOIN channel ON channel.id = unhex(named.value)
+     GROUP BY channel.id
+), line AS MATERIALIZED (
+    SELECT coalesce(channel.tenant, '') AS owner, delivery.id, delivery.next_at,
+           row_number() OVER (PARTITION BY channel.id ORDER BY delivery.next_at, delivery.id)
+           + coalesce((SELECT messages FROM busy WHERE busy.id = channel.id), 0) AS place
+      FROM channel
+     CROSS JOIN delivery ON delivery.id IN (
+           SELECT id FROM delivery AS head
+            WHERE head.channel = channel.id AND head.state = 'pending' AND head.next_at <= :now
+            ORDER BY head.next_at
+            LIMIT :share)
+), waiting AS (
+    SELECT line.id, line.next_at,
+           row_number() OVER (PARTITION BY line.owner ORDER BY line.place, line.next_at)
+           + coalesce((SELECT sum(messages) FROM busy WHERE busy.owner = line.owner), 0) AS turn
+      FROM line
+     WHERE line.place <= :share
+)
+SELECT id FROM waiting WHERE turn <= :owner_share ORDER BY turn, next_at LIMIT :limit
 
 -- name: take_delivery
 UPDATE delivery SET tries = tries + 1, next_at = :until WHERE id = :id AND state = 'pending'
 
 -- name: parcel
-SELECT delivery.id, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
+SELECT delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
   FROM delivery
  CROSS JOIN channel ON channel.id = delivery.channel
  WHERE delivery.id = :id
@@ -125,5 +153,4 @@ RETURNING id, key, (SELECT name FROM channel WHERE channel.id = delivery.channel
        answer, created_at, next_at, ended_at, body, attempts
 
 -- name: retire_deliveries
-DELETE FROM delivery
- WHERE id IN (SELECT id FROM delivery WHERE created_at < :until AND ended_at < :until LIMIT :limit)
+DELETE FROM delivery WHERE id IN (SELECT id FROM delivery WHERE ended_at < :until LIMIT :limit)
