@@ -101,7 +101,7 @@ async def test_the_message_says_what_happened(store: Store, worker: Worker) -> N
     assert len(await heard(store)) == 1
     (parcel,) = await store.take_deliveries()
     assert parcel.text == "backup is dead: the disk is full"
-    assert '"type":"tidewheel.job.dead"' in parcel.body
+    assert '"type":"dev.tidewheel.job.dead"' in parcel.body
     assert '"specversion":"1.0"' in parcel.body
     assert '"team":"blue"' in parcel.body
 

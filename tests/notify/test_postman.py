@@ -60,7 +60,7 @@ async def test_a_dead_job_reaches_the_receiver_signed(store: Store, clock: FakeC
     await tell(store, clock)
     (got,) = receiver.got
     event = Webhook(secret).verify(got.body, got.headers)
-    assert event["type"] == "tidewheel.job.dead"
+    assert event["type"] == "dev.tidewheel.job.dead"
     assert event["id"] == got.headers["webhook-id"]
     assert event["data"]["error"]["message"] == "it broke"
     (delivery,) = await store.deliveries()

@@ -17,15 +17,18 @@ from tidewheel.model.notification import (
     Happening,
     Subscription,
     SubscriptionSpec,
+    about_alert,
     answer_text,
     check_subscription,
 )
+from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.store.records import Dialect
 
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _attempts = msgspec.json.Decoder(tuple[DeliveryAttempt, ...]).decode
 _spec = msgspec.json.Decoder(SubscriptionSpec).decode
+_schedule = msgspec.json.Decoder(ScheduleSpec).decode
 GONE = "its receiver answered that it is gone"
 MOST: Final = {"channels": 50, "subscriptions": 200}
 """Of one owner: each outcome is compared with all subscriptions, and each channel has its share of the senders."""
@@ -86,26 +89,36 @@ def subscription_of(row: Any, dialect: Dialect) -> Subscription:
 def happening_of(row: Any, dialect: Dialect) -> Happening:
     """Build what happened from its columns."""
     number, at, event, tenant, queue, kind, job_id, token, schedule_id, schedule, failures, losses, *more = row
-    due_at, started_at, labels, error, detail, after_dead = more
+    due_at, started_at, labels, error, detail, traceparent, definition, after_dead = more
+    told = _object(detail) if detail else None
+    about: dict[str, Any] = {
+        "queue": queue,
+        "kind": kind,
+        "schedule": schedule,
+        "labels": _labels(labels) if labels else {},
+    }
+    if definition is not None:
+        spec = _schedule(definition)
+        about |= {"queue": spec.queue, "kind": spec.kind, "labels": spec.labels}
+    elif told is not None and job_id is None:
+        about |= about_alert(told)
     return Happening(
         id=number,
         at=dialect.instant(at),
         event=Event(event),
         tenant=tenant,
-        queue=queue,
-        kind=kind,
         job_id=None if job_id is None else dialect.uuid(job_id),
         token=token,
         schedule_id=None if schedule_id is None else dialect.uuid(schedule_id),
-        schedule=schedule,
         failures=failures,
         losses=losses,
         due_at=None if due_at is None else dialect.instant(due_at),
         started_at=None if started_at is None else dialect.instant(started_at),
-        labels=_labels(labels) if labels else {},
         error=_object(error) if error else None,
-        detail=_object(detail) if detail else None,
+        detail=told,
+        traceparent=traceparent,
         after_dead=bool(after_dead),
+        **about,
     )
 
 

@@ -76,13 +76,22 @@ RETURNING subscription.id
 SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
        outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
        outbox.started_at, outbox.labels, outbox.error, outbox.detail,
-       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN (
+       coalesce(
+           (SELECT history.options ->> 'traceparent' FROM tidewheel.job_history AS history
+             WHERE history.id = outbox.job_id AND history.finished_at = outbox.at),
+           (SELECT job.options ->> 'traceparent' FROM tidewheel.job WHERE job.id = outbox.job_id)),
+       CASE WHEN outbox.event = 'missed' THEN schedule.definition END,
+       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN coalesce((
             SELECT history.state = 'dead'
               FROM tidewheel.occurrence
               JOIN tidewheel.job_history AS history ON history.id = occurrence.job_id
              WHERE occurrence.schedule_id = outbox.schedule_id AND occurrence.fire_at < outbox.due_at
              ORDER BY occurrence.fire_at DESC
-             LIMIT 1) END
+             LIMIT 1), false) ELSE false END
+       OR CASE WHEN outbox.event = 'succeeded' AND outbox.token > 1 THEN EXISTS (
+            SELECT FROM tidewheel.attempt
+             WHERE attempt.job_id = outbox.job_id
+               AND attempt.cause IN ('failed', 'gave_up', 'crashed', 'lost', 'quarantined', 'unstorable')) ELSE false END
   FROM tidewheel.outbox
   LEFT JOIN tidewheel.lane ON lane.id = outbox.lane
   LEFT JOIN tidewheel.tenant ON tenant.id = lane.tenant

@@ -70,13 +70,21 @@ RETURNING id
 SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
        outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
        outbox.started_at, outbox.labels, outbox.error, outbox.detail,
-       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN (
+       coalesce(
+           (SELECT history.options ->> 'traceparent' FROM job_history AS history WHERE history.id = outbox.job_id),
+           (SELECT job.options ->> 'traceparent' FROM job WHERE job.id = outbox.job_id)),
+       CASE outbox.event WHEN 'missed' THEN schedule.definition END,
+       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN coalesce((
             SELECT history.state = 'dead'
               FROM occurrence
              CROSS JOIN job_history AS history ON history.id = occurrence.job_id
              WHERE occurrence.schedule_id = outbox.schedule_id AND occurrence.fire_at < outbox.due_at
              ORDER BY occurrence.fire_at DESC
-             LIMIT 1) END
+             LIMIT 1), 0) ELSE 0 END
+       OR CASE WHEN outbox.event = 'succeeded' AND outbox.token > 1 THEN EXISTS (
+            SELECT 1 FROM attempt
+             WHERE attempt.job_id = outbox.job_id
+               AND attempt.cause IN ('failed', 'gave_up', 'crashed', 'lost', 'quarantined', 'unstorable')) ELSE 0 END
   FROM outbox
   LEFT JOIN lane ON lane.id = outbox.lane
   LEFT JOIN tenant ON tenant.id = lane.tenant
