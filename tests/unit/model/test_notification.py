@@ -173,6 +173,6 @@ def test_a_condition_that_no_alert_can_meet_is_refused(wrong: dict[str, Any], fi
 
 
 def test_only_the_first_run_of_a_job_is_late() -> None:
-    late = {"due_at": NOON - timedelta(hours=1), "started_at": NOON}
+    late: dict[str, Any] = {"due_at": NOON - timedelta(hours=1), "started_at": NOON}
     told = [list(messages_of(happening(token=token, **late), [wish(Event.LATE)])) for token in (1, 2)]
     assert [len(each) for each in told] == [1, 0]
