@@ -941,7 +941,11 @@ CREATE UNIQUE INDEX channel_name ON tidewheel.channel USING btree (COALESCE(tena
 
 CREATE INDEX delivery_due ON tidewheel.delivery USING btree (next_at) WHERE (state = 'pending'::text);
 
+CREATE INDEX delivery_ended ON tidewheel.delivery USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
 CREATE INDEX delivery_job ON tidewheel.delivery USING btree (job_id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX delivery_line ON tidewheel.delivery USING btree (channel, next_at) WHERE (state = 'pending'::text);
 
 CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
 

@@ -521,6 +521,10 @@ CREATE TABLE delivery (
 
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
 
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+
+CREATE INDEX delivery_line ON delivery (channel, next_at) WHERE state = 'pending';
+
 CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 
 CREATE TABLE alert (

@@ -582,6 +582,8 @@ CREATE TABLE tidewheel.delivery (
     UNIQUE (channel, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX delivery_due ON tidewheel.delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_ended ON tidewheel.delivery (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX delivery_line ON tidewheel.delivery (channel, next_at) WHERE state = 'pending';
 CREATE INDEX delivery_job ON tidewheel.delivery (job_id) WHERE job_id IS NOT NULL;
 
 -- Whether a subscription may want an event of a lane. A coarse look: whoever sends the messages looks closely.

@@ -519,6 +519,8 @@ CREATE TABLE delivery (
     UNIQUE (channel, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX delivery_line ON delivery (channel, next_at) WHERE state = 'pending';
 CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 
 -- What is, or was, wrong. `firing` is the key while it is so, and NULL afterwards.
