@@ -332,6 +332,13 @@ CREATE TABLE tidewheel.finish_rate (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE tidewheel.finished (
+    queue text NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL
+)
+WITH (fillfactor='50');
+
 CREATE TABLE tidewheel.job_history (
     id uuid CONSTRAINT job_id_not_null NOT NULL,
     schedule_id uuid,
@@ -848,6 +855,9 @@ ALTER TABLE ONLY tidewheel.ended
 
 ALTER TABLE ONLY tidewheel.finish_rate
     ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
+
+ALTER TABLE ONLY tidewheel.finished
+    ADD CONSTRAINT finished_pkey PRIMARY KEY (queue, state);
 
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);

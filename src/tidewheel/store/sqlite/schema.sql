@@ -260,6 +260,13 @@ CREATE TABLE statistic (
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE finished (
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs  INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
     finished   INTEGER NOT NULL,

@@ -285,6 +285,13 @@ CREATE TABLE tidewheel.statistic (
     runs   text NOT NULL,
     PRIMARY KEY (hour, at, lane, state)
 ) WITH (fillfactor = 80);
+-- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed.
+CREATE TABLE tidewheel.finished (
+    queue text NOT NULL,
+    state text NOT NULL,
+    jobs  bigint NOT NULL,
+    PRIMARY KEY (queue, state)
+) WITH (fillfactor = 50);
 
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE tidewheel.finish_rate (

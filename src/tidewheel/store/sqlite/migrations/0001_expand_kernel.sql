@@ -252,6 +252,13 @@ CREATE TABLE statistic (
     runs   TEXT NOT NULL,
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
+-- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed.
+CREATE TABLE finished (
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs  INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
 
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE finish_rate (
