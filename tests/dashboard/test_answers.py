@@ -7,6 +7,7 @@ from importlib.resources import files
 import httpx
 import pytest
 
+from tests.builders import a_job
 from tests.dashboard.site import Site
 from tests.dashboard.world import World
 
@@ -78,6 +79,41 @@ def test_a_filter_that_makes_no_sense_is_told_on_the_page(client: httpx.Client, 
 
     assert answer.status_code == 200
     assert 'role="alert"' in answer.text
+
+
+def test_the_number_on_a_button_is_what_it_does(
+    client: httpx.Client, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidewheel.server.dashboard.pages.jobs.MOST_AT_ONCE", 2)
+    site.run(site.store.submit([a_job("many", queue="nobody") for _ in range(3)]))
+    page = client.get("/ui/jobs/bulk?action=cancel&kind=many")
+
+    assert "Cancel the newest 2 jobs" in page.text
+    token = re.findall(r'name="form_token" value="(\w+)"', page.text)[0]
+    done = client.post(
+        "/ui/jobs/bulk",
+        data={"form_token": token, "action": "cancel", "kind": "many"},
+        headers={"origin": site.url},
+        follow_redirects=True,
+    )
+    assert "2 of 2 jobs. There are more" in done.text
+
+
+def test_jobs_are_found_by_words_and_it_is_told_how_far_was_looked(
+    client: httpx.Client, site: Site, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"job-{world.done}" in client.get("/ui/jobs?q=NIGHTLY+team%3Dblu").text
+    assert f"job-{world.dead}" in client.get("/ui/jobs", params={"q": '"such file" thumb'}).text
+    assert "further back" not in client.get("/ui/jobs?q=nightly").text
+    assert 'role="alert"' in client.get("/ui/jobs?q=" + "+".join(map(str, range(30)))).text
+    monkeypatch.setattr("tidewheel.store.sqlite.searching.SCAN", 2)
+    site.run(site.store.submit([a_job("dull", queue="nobody") for _ in range(10)]))
+
+    page = client.get("/ui/jobs?q=nightly").text
+
+    assert "No job meets these conditions among those that were looked at" in page
+    assert "Look further back" in page
+    assert "Only the newest jobs were looked at, back to those made" in page
 
 
 def test_odd_requests_are_refused(client: httpx.Client, site: Site) -> None:

@@ -239,8 +239,11 @@ class Dashboard:
         made = [*done.cookies, *map(maker.remove, forget)]
         if done.told:
             made.append(maker.flash(done.kind, done.told))
-        headers = (*_SAFE, ("location", done.to), *(("set-cookie", cookie) for cookie in made))
-        return Answer(b"", SEE_OTHER, headers, HTML)
+        set_cookies = [("set-cookie", cookie) for cookie in made]
+        if "hx-request" in request.headers:
+            # A script would follow the way by itself, and take the other page for a part of the one that it is on.
+            return Answer(b"", headers=(*_SAFE, ("hx-redirect", done.to), *set_cookies), media_type=HTML)
+        return Answer(b"", SEE_OTHER, (*_SAFE, ("location", done.to), *set_cookies), HTML)
 
     def _login_page(self, request: Request, status: int, wrong: str = "") -> Answer:
         to = request.url if request.method in ("GET", "HEAD") and request.path != LOGIN else HOME

@@ -7,7 +7,7 @@ from uuid import UUID
 from tidewheel.errors import NotFound
 from tidewheel.model.ids import time_of
 from tidewheel.model.log import LogLine, prepare_lines
-from tidewheel.model.log_piece import Piece, StoredPiece, merge, pieces_of
+from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before, pieces_of
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
@@ -23,7 +23,7 @@ from tidewheel.store.log_searching import (
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.searching import find_job
-from tidewheel.store.records import check_page
+from tidewheel.store.records import check_last_page, check_page
 
 _MOST_FRESH: Final = 200
 """How many appends are looked at to make one segment."""
@@ -59,6 +59,21 @@ class LogLines(Part):
             raise NotFound("job", job_id)
         return lines
 
+    async def last_logs(
+        self, job_id: UUID, *, tenant: str | None = None, before: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        end = check_last_page(before, limit)
+
+        async def look(connection: Connection) -> list[LogLine] | None:
+            if await find_job(connection, job_id, tenant) is None:
+                return None
+            return await _last_lines(connection, job_id, end, limit)
+
+        lines = await self._db.read(look)
+        if lines is None:
+            raise NotFound("job", job_id)
+        return lines
+
     async def search_logs(
         self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
     ) -> LogPage:
@@ -84,6 +99,17 @@ async def _lines(connection: Connection, job_id: UUID, after: tuple[int, int], l
         lines += merge([StoredPiece(*row) for row in rows], after)
         after = (lines[-1].token, lines[-1].number)
     return lines[:limit]
+
+
+async def _last_lines(connection: Connection, job_id: UUID, before: tuple[int, int], limit: int) -> list[LogLine]:
+    lines: list[LogLine] = []
+    while len(lines) < limit:
+        rows = await connection.fetch(SQL["last_logs"], job_id, time_of(job_id), *before, limit - len(lines))
+        if not rows:
+            break
+        lines = [*merge_before([StoredPiece(*row) for row in rows], before), *lines]
+        before = (lines[0].token, lines[0].number)
+    return lines[-limit:]
 
 
 async def _search(connection: Connection, walk: Walk) -> LogPage:

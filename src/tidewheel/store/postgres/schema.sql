@@ -2,6 +2,11 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE FUNCTION tidewheel.has_words(patterns text[], kind text, options json, labels json, error json) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (lower((concat_ws('
+'::text, kind, (options ->> 'name'::text), (options ->> 'description'::text), replace((labels)::text, '":"'::text, '='::text), (error ->> 'message'::text)) COLLATE "C")) ~~ ALL (patterns));
+
 CREATE TABLE tidewheel.lane (
     id integer NOT NULL,
     tenant integer NOT NULL,

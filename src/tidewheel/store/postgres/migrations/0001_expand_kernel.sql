@@ -632,6 +632,13 @@ CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN ARRAY(SELECT parent FROM tidewheel.dependency WHERE child = job ORDER BY parent LIMIT 1000);
 
+-- Whether all patterns are met by what people know a job by: its kind, name, description, labels and its error. Simple
+-- enough to be put in the place where it is asked for. Only letters from A to Z are the same in both sizes.
+CREATE FUNCTION tidewheel.has_words(patterns text[], kind text, options json, labels json, error json) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN lower(concat_ws(E'\n', kind, options ->> 'name', options ->> 'description', replace(labels::text, '":"', '='),
+                           error ->> 'message') COLLATE "C") LIKE ALL (patterns);
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
 CREATE VIEW tidewheel.active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
