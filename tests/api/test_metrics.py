@@ -45,15 +45,17 @@ async def test_jobs_and_workers_are_counted_by_queue_and_state(api: Api) -> None
 
 
 async def test_what_ended_what_runs_and_what_limits_hold_is_shown(lone_api: Api) -> None:
-    await lone_api.store.set_limit("mail", 4)
+    for tenant, value in (("default", 1), ("secret", 2)):
+        await lone_api.store.set_limit(f"customer={value}", 4, tenant=tenant)
     await lone_api.submit()
     await lone_api.run()
     await lone_api.store.take_census()
 
     found = await page(lone_api)
     assert found['tide_jobs_finished_total{queue="default",outcome="succeeded"}'] == 1
-    assert found['tide_limit{tenant="default",key="mail"}'] == 4
-    assert found['tide_limit_in_use{tenant="default",key="mail"}'] == 0
+    assert found['tide_limit{limit="customer"}'] == 8
+    assert found['tide_limit_in_use{limit="customer"}'] == 0
+    assert not any("secret" in name for name in found)
     assert found["tide_schedule_lag_seconds"] == 0
     assert (await page(lone_api))["tide_store_latency_seconds_count"] == 1
 

@@ -51,15 +51,21 @@ FINISHED: Final = Described(
 )
 RUNNING: Final = Described("tide_running_jobs", "gauge", "Jobs that run, as of the last census.", ("queue",))
 LIMIT: Final = Described(
-    "tide_limit", "gauge", "How many jobs may run at once under a limit; the fullest limits only.", ("tenant", "key")
+    "tide_limit",
+    "gauge",
+    "How many jobs may run at once under the keys of one name, whatever their values.",
+    ("limit",),
 )
 LIMIT_IN_USE: Final = Described(
-    "tide_limit_in_use", "gauge", "How many jobs run under a limit; the fullest limits only.", ("tenant", "key")
+    "tide_limit_in_use", "gauge", "How many jobs run under the keys of one name, whatever their values.", ("limit",)
 )
 SCHEDULE_LAG: Final = Described(
     "tide_schedule_lag_seconds",
     "gauge",
     "By how much the writing of occurrences is behind: nought while a keeper is at work.",
+)
+SCHEDULE_MISSED: Final = Described(
+    "tide_schedule_missed_total", "counter", "Occurrences of schedules that were missed since the store was made."
 )
 DEAD_ROWS: Final = Described(
     "tide_db_dead_tuples", "gauge", "Rows that are dead and not removed yet; on PostgreSQL only.", ("table",)
@@ -141,6 +147,7 @@ GROUPS: Final = (
             LIMIT,
             LIMIT_IN_USE,
             SCHEDULE_LAG,
+            SCHEDULE_MISSED,
             DEAD_ROWS,
             ALERTS_FIRING,
             WORKERS_ALIVE,

@@ -28,6 +28,7 @@ from tidewheel.observe.catalogue import (
     REQUESTS_UNDER_WAY,
     RUNNING,
     SCHEDULE_LAG,
+    SCHEDULE_MISSED,
     STORE_SECONDS,
     STORE_UP,
     SUBMITTED,
@@ -124,6 +125,7 @@ class ServerMetrics:
             _many(QUEUE_OLDEST, oldest),
             *_of_limits(await self._store.limits()),
             _one(SCHEDULE_LAG, _lag(await self._store.agenda())),
+            _one(SCHEDULE_MISSED, await self._store.missed()),
             _many(DEAD_ROWS, {(fact.table,): fact.dead for fact in await self._store.table_facts()}),
             _many(ALERTS_FIRING, alerts),
             _one(WORKERS_ALIVE, len(workers)),
@@ -165,11 +167,17 @@ def _finished(ended: Mapping[tuple[str, State], int]) -> Mapping[tuple[str, ...]
 
 
 def _of_limits(limits: Sequence[Limit]) -> list[Numbers]:
-    capped = [(limit, limit.most) for limit in limits if limit.most is not None]
-    fullest = sorted(capped, key=lambda each: each[0].running / each[1], reverse=True)[:MOST_LIMITS]
+    """Add up by names: the values of keys, and whose they are, are nobody's business here."""
+    most, running = Tally[tuple[str, ...]](), Tally[tuple[str, ...]]()
+    for limit in limits:
+        if limit.most is not None:
+            name = (limit.rule or limit.key).partition("=")[0]
+            most[name,] += limit.most
+            running[name,] += limit.running
+    shown = [name for name, _ in running.most_common(MOST_LIMITS)]
     return [
-        _many(LIMIT, {(limit.tenant, limit.key): most for limit, most in fullest}),
-        _many(LIMIT_IN_USE, {(limit.tenant, limit.key): limit.running for limit, _ in fullest}),
+        _many(LIMIT, {name: most[name] for name in shown}),
+        _many(LIMIT_IN_USE, {name: running[name] for name in shown}),
     ]
 
 

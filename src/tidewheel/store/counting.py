@@ -32,6 +32,10 @@ class StatStore(Protocol):
         """Return how many jobs of each queue have ever ended in each state; the numbers never fall."""
         ...
 
+    async def missed(self) -> int:
+        """Return how many occurrences of schedules were ever missed."""
+        ...
+
     async def fold_statistics(self, *, limit: int = 1000) -> int:
         """Fold so many notes and rows of minutes at the most; return how many."""
         ...

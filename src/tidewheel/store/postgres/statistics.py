@@ -48,6 +48,9 @@ class Statistics(Part):
         found = await self._db.read(lambda connection: connection.fetch(SQL["finished"]))
         return {(row["queue"], State(row["state"])): row["jobs"] for row in found}
 
+    async def missed(self) -> int:
+        return await self._db.read(lambda connection: connection.fetchval(SQL["missed"])) or 0
+
     async def fold_statistics(self, *, limit: int = 1000) -> int:
         async def fold(connection: Connection) -> int:
             await connection.execute(SQL["lock_statistics"])

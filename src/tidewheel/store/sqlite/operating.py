@@ -60,6 +60,9 @@ class Operating:
     async def finished(self) -> dict[tuple[str, State], int]:
         return await self._read(statistics.finished)
 
+    async def missed(self) -> int:
+        return await self._read(statistics.missed)
+
     async def fold_statistics(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: statistics.fold(session, limit))
 

@@ -49,6 +49,11 @@ def finished(connection: apsw.Connection) -> dict[tuple[str, State], int]:
     return {(queue, State(state)): jobs for queue, state, jobs in rows(connection, "finished", {})}
 
 
+def missed(connection: apsw.Connection) -> int:
+    """See `store.counting.StatStore.missed`."""
+    return sum(number for (number,) in rows(connection, "missed", {}))
+
+
 def fold(session: Session, limit: int) -> int:
     """See `store.counting.StatStore.fold_statistics`."""
     now = session.now

@@ -285,7 +285,8 @@ CREATE TABLE tidewheel.statistic (
     runs   text NOT NULL,
     PRIMARY KEY (hour, at, lane, state)
 ) WITH (fillfactor = 80);
--- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed.
+-- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed. Occurrences that
+-- were missed are counted in a row of their own, without a queue.
 CREATE TABLE tidewheel.finished (
     queue text NOT NULL,
     state text NOT NULL,

@@ -59,10 +59,13 @@ ON CONFLICT (queue, state) DO UPDATE SET jobs = before.jobs + excluded.jobs
 
 -- name: finished
 SELECT queue, state, sum(jobs)::bigint AS jobs
-  FROM (SELECT queue, state, jobs FROM tidewheel.finished
+  FROM (SELECT queue, state, jobs FROM tidewheel.finished WHERE state <> 'missed'
         UNION ALL
         SELECT lane.queue, ended.state, ended.jobs FROM tidewheel.ended JOIN tidewheel.lane ON lane.id = ended.lane) AS ends
  GROUP BY queue, state
+
+-- name: missed
+SELECT jobs FROM tidewheel.finished WHERE queue = '' AND state = 'missed'
 
 -- name: retire_statistics
 DELETE FROM tidewheel.statistic WHERE hour AND at < tidewheel.now() - $1::interval

@@ -252,7 +252,8 @@ CREATE TABLE statistic (
     runs   TEXT NOT NULL,
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
--- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed.
+-- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed. Occurrences that
+-- were missed are counted in a row of their own, without a queue.
 CREATE TABLE finished (
     queue TEXT NOT NULL,
     state TEXT NOT NULL,

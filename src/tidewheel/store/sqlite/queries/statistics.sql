@@ -50,10 +50,13 @@ ON CONFLICT (queue, state) DO UPDATE SET jobs = jobs + excluded.jobs
 
 -- name: finished
 SELECT queue, state, sum(jobs)
-  FROM (SELECT queue, state, jobs FROM finished
+  FROM (SELECT queue, state, jobs FROM finished WHERE state <> 'missed'
         UNION ALL
         SELECT lane.queue, ended.state, ended.jobs FROM ended CROSS JOIN lane ON lane.id = ended.lane)
  GROUP BY queue, state
+
+-- name: missed
+SELECT jobs FROM finished WHERE queue = '' AND state = 'missed'
 
 -- name: retire_statistics
 DELETE FROM statistic WHERE hour = 1 AND at < :until
