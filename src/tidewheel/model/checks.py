@@ -154,6 +154,15 @@ def _type_of(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
+def check_count(field: str, value: object, least: int, most: int) -> int:
+    """Return a whole number within a range; `True` is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Invalid(field, f"must be a whole number, not {_type_of(value)}")
+    if not least <= value <= most:
+        raise Invalid(field, f"must be between {least} and {most}, not {value}")
+    return value
+
+
 # JSON
 
 _encode = msgspec.json.Encoder().encode

@@ -14,7 +14,7 @@ from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.problems import RETRY_AFTER, Refused
-from tidewheel.server.reading import read_wait
+from tidewheel.server.reading import bad_parameter, read_wait
 from tidewheel.server.service import Service
 
 PIECE: Final = 256 * 1024
@@ -28,6 +28,10 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The `next_cursor` of the page before."""
     after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
     """Begin after this line instead."""
+    last: bool = False
+    """The last lines instead of the first; those before them come with `before`."""
+    before: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
+    """With `last`: end before this line."""
 
 
 class LineDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +78,14 @@ async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
     """Return lines that the runs of a job wrote."""
     job_id, query = id_in(call), call.query
     scope = f"logs/{job_id}"
+    if query.last:
+        before = _pair_of(query.before)
+        lines = await service.views.ask(
+            lambda store: store.last_logs(job_id, tenant=call.scope, before=before, limit=query.limit)
+        )
+        return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=None))
+    if query.before is not None:
+        raise bad_parameter("before", "goes with last=true")
     after = unseal_pair(scope, query.cursor) or _pair_of(query.after)
     lines = await service.views.ask(lambda store: store.logs(job_id, tenant=call.scope, after=after, limit=query.limit))
     more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None
