@@ -15,7 +15,6 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """From when on a rule finds something."""
 
     schedule_late: timedelta = timedelta(minutes=5)
-    schedule_overdue: timedelta = timedelta(minutes=5)
     queue_age: timedelta = timedelta(minutes=10)
     no_worker: timedelta = timedelta(minutes=1)
     failure_rate: float = 0.5
@@ -29,6 +28,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     free_disk: int = 512 << 20
     """Bytes."""
     clock_offset: timedelta = timedelta(seconds=5)
+    schedule_overdue: timedelta = timedelta(minutes=5)
 
 
 USUAL: Final = Bounds()
