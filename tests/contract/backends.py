@@ -111,6 +111,10 @@ class Backend(abc.ABC):
         """Let the store's clock say an earlier time."""
 
     @abc.abstractmethod
+    async def let_time_run(self, by: timedelta) -> None:
+        """Let each look at the store's clock find it so much later."""
+
+    @abc.abstractmethod
     async def forget_looks(self) -> None:
         """Let all limits forget that someone waits for their tokens."""
 
@@ -121,6 +125,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     async def forget_children(self, job_id: UUID) -> None:
         """Let a job forget that others wait for it."""
+
+    @abc.abstractmethod
+    async def write_as_newer(self, schedule: str) -> None:
+        """Let the definition of a schedule have a field that only a newer version of the program knows."""
 
     @abc.abstractmethod
     async def edges(self) -> list[tuple[UUID, UUID]]:
@@ -208,6 +216,15 @@ class SqliteBackend(Backend):
     async def set_clock_back(self, by: timedelta) -> None:
         self.clock.step(-by)
 
+    async def let_time_run(self, by: timedelta) -> None:
+        clock, stopped = self.clock, self.clock.now
+
+        def later() -> datetime:
+            clock.step(by)
+            return stopped()
+
+        clock.now = later  # type: ignore[method-assign]
+
     async def forget_looks(self) -> None:
         self._execute("UPDATE limit_key SET look_at = NULL")
 
@@ -216,6 +233,9 @@ class SqliteBackend(Backend):
 
     async def forget_children(self, job_id: UUID) -> None:
         self._execute("UPDATE job SET awaited = 0 WHERE id = ?", (job_id.bytes,))
+
+    async def write_as_newer(self, schedule: str) -> None:
+        self._execute("UPDATE schedule SET definition = json_set(definition, '$.newer', 1) WHERE name = ?", (schedule,))
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         with self._connection() as connection:
@@ -374,6 +394,14 @@ class PostgresBackend(Backend):
     async def set_clock_back(self, by: timedelta) -> None:
         await self.clock.advance(-by)
 
+    async def let_time_run(self, by: timedelta) -> None:
+        await self.execute("CREATE SEQUENCE tidewheel.looks")
+        later = f"at + nextval('tidewheel.looks') * interval '{by.total_seconds()} s'"
+        await self.execute(
+            "CREATE OR REPLACE FUNCTION tidewheel.now() RETURNS timestamptz LANGUAGE sql VOLATILE "
+            f"AS $$ SELECT {later} FROM tidewheel.test_clock $$"
+        )
+
     async def forget_looks(self) -> None:
         await self.execute("UPDATE tidewheel.limit_key SET look_at = NULL")
 
@@ -382,6 +410,10 @@ class PostgresBackend(Backend):
 
     async def forget_children(self, job_id: UUID) -> None:
         await self.execute("UPDATE tidewheel.job SET awaited = false WHERE id = $1", job_id)
+
+    async def write_as_newer(self, schedule: str) -> None:
+        newer = """UPDATE tidewheel.schedule SET definition = (definition::jsonb || '{"newer": 1}')::json"""
+        await self.execute(f"{newer} WHERE name = $1", schedule)
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]

@@ -12,6 +12,7 @@ from tidewheel.keeper.alerts import Watch
 from tidewheel.keeper.artifacts import Gravedigger
 from tidewheel.keeper.notices import Postman
 from tidewheel.keeper.occurrences import ANYWAY, duties_of
+from tidewheel.keeper.outputs import Collector
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
 from tidewheel.model.retention import Upkeep
@@ -83,11 +84,19 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
         _clearing("old-occurrences", timedelta(minutes=10), store.retire_occurrences),
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
-        Chore("statistics", timedelta(seconds=10), partial(_in_pieces, store.fold_statistics)),
-        Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
+        _clearing("statistics", timedelta(seconds=10), store.fold_statistics),
+        _clearing("log-words", timedelta(seconds=5), store.index_logs),
         *_telling(store, clock, upkeep),
         _clearing("audit", timedelta(hours=1), store.retire_audit),
-        *([] if blobs is None else [Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once)]),
+        *([] if blobs is None else _tidying(store, clock, blobs)),
+    ]
+
+
+def _tidying(store: Store, clock: Clock, blobs: Blobs) -> list[Chore]:
+    """Return the chores that remove large things which nobody needs any more."""
+    return [
+        Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once),
+        Chore("outputs", timedelta(minutes=10), Collector(store, blobs, clock).run_once),
     ]
 
 

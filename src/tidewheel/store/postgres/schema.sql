@@ -2,6 +2,11 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE FUNCTION tidewheel.has_words(patterns text[], kind text, options json, labels json, error json) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (lower((concat_ws('
+'::text, kind, (options ->> 'name'::text), (options ->> 'description'::text), replace((labels)::text, '":"'::text, '='::text), (error ->> 'message'::text)) COLLATE "C")) ~~ ALL (patterns));
+
 CREATE TABLE tidewheel.lane (
     id integer NOT NULL,
     tenant integer NOT NULL,
@@ -331,6 +336,13 @@ CREATE TABLE tidewheel.finish_rate (
     finished bigint NOT NULL,
     taken_at timestamp with time zone NOT NULL,
     per_second double precision
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.finished (
+    queue text NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -850,6 +862,9 @@ ALTER TABLE ONLY tidewheel.ended
 
 ALTER TABLE ONLY tidewheel.finish_rate
     ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
+
+ALTER TABLE ONLY tidewheel.finished
+    ADD CONSTRAINT finished_pkey PRIMARY KEY (queue, state);
 
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);

@@ -260,6 +260,13 @@ CREATE TABLE statistic (
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE finished (
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs  INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
     finished   INTEGER NOT NULL,
@@ -560,7 +567,9 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       NULL AS erased_at, job.tenant AS tenant_id
+       NULL AS erased_at, job.tenant AS tenant_id,
+       lower(concat_ws(char(10), lane.kind, job.options ->> 'name', job.options ->> 'description',
+                       replace(job.labels, '":"', '='))) AS words
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -574,7 +583,9 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.erased_at, job.tenant AS tenant_id
+       job.erased_at, job.tenant AS tenant_id,
+       lower(concat_ws(char(10), lane.kind, job.options ->> 'name', job.options ->> 'description',
+                       replace(job.labels, '":"', '='), job.error ->> 'message')) AS words
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
