@@ -268,6 +268,8 @@ CREATE TABLE tidewheel.channel (
     shown text NOT NULL,
     address text NOT NULL,
     secret text,
+    old_secret text,
+    old_until timestamp with time zone,
     disabled text,
     created_at timestamp with time zone NOT NULL,
     CONSTRAINT channel_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'service'::text])))

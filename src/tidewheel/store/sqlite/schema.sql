@@ -470,6 +470,8 @@ CREATE TABLE channel (
     shown      TEXT NOT NULL,
     address    TEXT NOT NULL,
     secret     TEXT,
+    old_secret TEXT,
+    old_until  INTEGER,
     disabled   TEXT,
     created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

@@ -532,6 +532,8 @@ CREATE TABLE tidewheel.channel (
     shown      text NOT NULL,
     address    text NOT NULL,
     secret     text,
+    old_secret text,
+    old_until  timestamptz,
     disabled   text,
     created_at timestamptz NOT NULL
 );
