@@ -16,6 +16,9 @@ FOUND: Final = 200
 MOST_LOOKS: Final = 5
 """How many pages of lines are looked through at once."""
 RELATIVES: Final = 12
+"""How many jobs are drawn on each side of a graph."""
+LISTED: Final = 50
+"""How many stand on a page of them."""
 SIDES: Final[Mapping[str, str]] = {"parents": "Jobs before", "children": "Jobs after"}
 
 
@@ -48,7 +51,7 @@ async def load_relatives(visit: Visit) -> Mapping[str, Any]:
     if side not in SIDES:
         raise NotFound("page", side)
     job = await visit.desk.ask("get_job", id=job_id)
-    page = await visit.desk.ask(f"list_{side}", id=job_id, query={"cursor": visit.query.get("cursor")})
+    page = await visit.desk.ask(f"list_{side}", id=job_id, query={"limit": LISTED, "cursor": visit.query.get("cursor")})
     title = f"{SIDES[side]} {job.name or job.kind}"
     return {"title": title, "job": job, "side": side, "jobs": page.jobs, "next_cursor": page.next_cursor}
 
