@@ -251,6 +251,16 @@ def test_odd_requests_are_refused(client: httpx.Client, site: Site) -> None:
     assert client.head("/ui").status_code == 200
 
 
+@pytest.mark.parametrize("most", ["inf", "nan", "-inf", "1e999", "2.5", "many", "99999999999999999999"])
+def test_a_number_that_is_none_is_told_with_its_field(client: httpx.Client, site: Site, most: str) -> None:
+    found = re.search(r'name="form_token" value="([^"]+)"', client.get("/ui/limits").text)
+    assert found is not None
+    form = {"form_token": found[1], "key": "odd", "most": most}
+    told = client.post("/ui/limits", data=form, headers={"origin": site.url})
+    alert = told.text.partition('role="alert"')[2].partition("</p>")[0]
+    assert (told.status_code, "most" in alert) == (422, True), alert
+
+
 def test_a_result_is_a_file_and_no_page(client: httpx.Client, world: World) -> None:
     answer = client.get(f"/ui/jobs/{world.done}/result")
 

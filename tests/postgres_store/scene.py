@@ -217,7 +217,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
-    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND]], 0),
+    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND], [None]], 0),
     # dependencies
     "lock_parents": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "await_active": _hot("job_pkey, Tid Scan", lambda s: [_ids(s.runs)], 2 * BATCH),

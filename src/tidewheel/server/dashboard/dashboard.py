@@ -251,9 +251,15 @@ class Dashboard:
 
     def _problem(self, request: Request, refused: Refused) -> Answer:
         kind = CODES[refused.code]
-        context = {"title": kind.title, "detail": refused.detail, "status": kind.status, "request_id": request.id}
+        context = {"title": kind.title, "detail": _told(refused), "status": kind.status, "request_id": request.id}
         answer = self._page(request, "problem.html", context, kind.status)
         return Answer(answer.body, answer.status, (*answer.headers, *refused.headers), answer.media_type)
+
+
+def _told(refused: Refused) -> str:
+    """Return what is wrong, with the field where only the pointer of a flaw names it."""
+    field = (refused.flaws[0].pointer or "").lstrip("/") if refused.flaws else ""
+    return refused.detail if not field or refused.detail.startswith(field) else f"{field}: {refused.detail}"
 
 
 def _frame(request: Request, browser: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from msgspec import Meta
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine, LogStream
-from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
 from tidewheel.server.cursors import seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -65,7 +64,7 @@ async def result(service: Service, call: Call[None, NoQuery]) -> Answer:
         return Answer(msgspec.json.encode(job.result), headers=headers)
     await service.large.acquire()
     try:
-        content = await service.blobs.read(job.result_location, MAX_LARGE_RESULT)
+        content = await service.blobs.read_result(job.id, job.token, job.result_location)
     except (NotFound, Invalid):
         service.large.release()
         raise Refused("gone", f"the result of job {job.id} is no longer kept") from None

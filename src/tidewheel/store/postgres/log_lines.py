@@ -1,7 +1,6 @@
 """Lines that runs wrote: stored, read back by job, indexed and searched."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,6 +27,8 @@ from tidewheel.store.records import check_last_page, check_page
 
 _MOST_FRESH: Final = 200
 """How many appends are looked at to make one segment."""
+_MOST_WORDS: Final = 1_000_000
+"""Bytes of the words of a segment: a tsvector addresses 2^20 of them, and loses the rest without a word."""
 
 
 class LogLines(Part):
@@ -145,13 +146,21 @@ async def _index(connection: Connection) -> int:
         return 0
     candidates = _candidates(chosen)
     await _note_lanes(connection, candidates)
-    words, lines = index_words(await _pieces(connection, candidates))
-    if words:
-        first: datetime = min(one.first_at for one in candidates)
-        last: datetime = max(one.last_at for one in candidates)
-        columns = [[value for one in candidates for value in one.where[column]] for column in range(3)]
-        await connection.execute(SQL["add_segment"], first, last, *columns, sorted(words))
+    lines = await _add_segment(connection, await _pieces(connection, candidates))
     await connection.execute(SQL["remove_fresh"], [row["id"] for row in chosen])
+    return lines
+
+
+async def _add_segment(connection: Connection, rows: Sequence[PieceRow]) -> int:
+    """Add a segment of these pieces, or several if they have more words than one can hold; return how many lines."""
+    words, lines = index_words(rows)
+    if len(rows) > 1 and sum(len(word.encode()) for word in words) > _MOST_WORDS:
+        middle = len(rows) // 2
+        return await _add_segment(connection, rows[:middle]) + await _add_segment(connection, rows[middle:])
+    if words:
+        stored = [row.stored_at for row in rows]
+        columns = [[row[column] for row in rows] for column in range(3)]
+        await connection.execute(SQL["add_segment"], min(stored), max(stored), *columns, sorted(words))
     return lines
 
 

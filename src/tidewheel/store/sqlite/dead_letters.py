@@ -77,10 +77,12 @@ class DeadLetters:
         check_piece(limit, start, check_rate(rate))
         beyond = _FIRST if after is None else after.bytes
         values = {**_values(where), "limit": limit, "after": beyond}
-        ids = [id_of(row[0]) for row in await self._read(lambda connection: rows(connection, "next_dead", values))]
+        seen = await self._read(lambda connection: rows(connection, "next_dead", values))
+        died = {id_of(job_id): token for job_id, token in seen}
+        ids = list(died)
         await self._tell_children_of(ids)
         delays = dict(zip(ids, spread(len(ids), rate, start), strict=True))
-        sent, now = await self._write(partial(_send, delays, where.tenant))
+        sent, now = await self._write(partial(_send, delays, where.tenant, died))
         return Redriven(sent, ids[-1] if len(ids) == limit else None, instant(now))
 
     async def redrive_edited(self, job_id: UUID, args: Mapping[str, Any], *, tenant: str | None = None) -> Job:
@@ -105,8 +107,10 @@ class DeadLetters:
         return job_in(session.rows("get", id=job_id.bytes, tenant=tenant)[0])
 
 
-def _send(delays: Mapping[UUID, timedelta], tenant: str | None, session: Session) -> tuple[list[UUID], int]:
-    return steering.redrive(session, delays, tenant), session.now
+def _send(
+    delays: Mapping[UUID, timedelta], tenant: str | None, died: Mapping[UUID, int], session: Session
+) -> tuple[list[UUID], int]:
+    return steering.redrive(session, delays, tenant, died), session.now
 
 
 def _values(where: DeadFilter) -> dict[str, Any]:

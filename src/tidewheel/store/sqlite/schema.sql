@@ -260,6 +260,13 @@ CREATE TABLE statistic (
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE finished (
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs  INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
     finished   INTEGER NOT NULL,
@@ -522,6 +529,10 @@ CREATE TABLE delivery (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+
+CREATE INDEX delivery_line ON delivery (channel, next_at) WHERE state = 'pending';
 
 CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 

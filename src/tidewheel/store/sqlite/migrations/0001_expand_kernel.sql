@@ -252,6 +252,14 @@ CREATE TABLE statistic (
     runs   TEXT NOT NULL,
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
+-- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed. Occurrences that
+-- were missed are counted in a row of their own, without a queue.
+CREATE TABLE finished (
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs  INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
 
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE finish_rate (
@@ -520,6 +528,8 @@ CREATE TABLE delivery (
     UNIQUE (channel, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX delivery_line ON delivery (channel, next_at) WHERE state = 'pending';
 CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 
 -- What is, or was, wrong. `firing` is the key while it is so, and NULL afterwards.
