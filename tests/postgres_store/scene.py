@@ -237,6 +237,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
     "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
     "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
+    "past_occurrences": _hot("job_pkey", lambda s: [[s.schedule], 10, None], 10, flat=False),  # more fall due meanwhile
+    "limit_waiters": _hot("job_limited", lambda _: [["default"], ["l"], 10_000], 28),
+    "limit_holders": _hot("job_running", lambda _: [["default"], ["l"]], BATCH + 2, flat=False),
     "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
     "beat": _hot("", lambda s: [[s.worker], None], 0),

@@ -1016,6 +1016,8 @@ CREATE INDEX occurrence_undecided ON tidewheel.occurrence USING btree (undecided
 
 CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
 
+CREATE INDEX schedule_coming ON tidewheel.schedule USING btree (tenant, next_fire_at) WHERE (next_fire_at IS NOT NULL);
+
 CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
 CREATE INDEX subscription_channel ON tidewheel.subscription USING btree (channel);

@@ -382,6 +382,8 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
+CREATE INDEX schedule_coming ON schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
 CREATE TABLE occurrence (
     schedule_id BLOB NOT NULL,
     fire_at     INTEGER NOT NULL,

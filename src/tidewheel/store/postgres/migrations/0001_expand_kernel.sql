@@ -416,6 +416,7 @@ CREATE TABLE tidewheel.schedule (
     UNIQUE (tenant, name)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX schedule_next ON tidewheel.schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+CREATE INDEX schedule_coming ON tidewheel.schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
 -- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
 CREATE TABLE tidewheel.occurrence (

@@ -380,6 +380,7 @@ CREATE TABLE schedule (
     UNIQUE (tenant, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+CREATE INDEX schedule_coming ON schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
 -- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
 CREATE TABLE occurrence (
