@@ -95,6 +95,10 @@ class Backend(abc.ABC):
         """Let the database refuse to store jobs whose labels contain this text, as a full disk would in mid-batch."""
 
     @abc.abstractmethod
+    async def fail_late(self) -> None:
+        """Let transactions that end jobs fail from now on, when all of it is written."""
+
+    @abc.abstractmethod
     async def backdate(self, job_id: UUID, run_at: datetime) -> None:
         """Give a waiting job an earlier time, as if its submit had begun then and committed just now."""
 
@@ -195,6 +199,11 @@ class SqliteBackend(Backend):
         self._execute(
             f"CREATE TRIGGER refuse_job BEFORE INSERT ON job WHEN NEW.labels LIKE '%{label}%' "
             "BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+        )
+
+    async def fail_late(self) -> None:
+        self._execute(
+            "CREATE TRIGGER fail_late AFTER DELETE ON job BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
         )
 
     async def backdate(self, job_id: UUID, run_at: datetime) -> None:
@@ -364,6 +373,16 @@ class PostgresBackend(Backend):
         await self.execute(
             f"CREATE TRIGGER refuse BEFORE INSERT ON tidewheel.{table} "
             f"FOR EACH ROW EXECUTE FUNCTION tidewheel.refuse_{table}()"
+        )
+
+    async def fail_late(self) -> None:
+        await self.execute(
+            "CREATE FUNCTION tidewheel.fail_late() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE 'refused by the test' USING ERRCODE = 'disk_full'; END $$"
+        )
+        await self.execute(
+            "CREATE CONSTRAINT TRIGGER fail_late AFTER DELETE ON tidewheel.job DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION tidewheel.fail_late()"
         )
 
     async def backdate(self, job_id: UUID, run_at: datetime) -> None:

@@ -215,6 +215,21 @@ def check_json_text(
     return check_json(field, value, max_bytes, max_depth)
 
 
+def check_json_bytes(field: str, data: bytes, max_depth: int = MAX_JSON_DEPTH) -> None:
+    """Refuse bytes that are not JSON, without making values of them, which could take many times their room."""
+    try:
+        data.decode()
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except RecursionError:
+        _refuse_depth(field, max_depth)
+    except UnicodeError as error:
+        raise Invalid(field, "is not JSON: it is not valid UTF-8") from error
+    except msgspec.DecodeError as error:
+        raise Invalid(field, f"is not JSON: {error}") from error
+    if not is_shallow(data, max_depth):
+        _refuse_depth(field, max_depth)
+
+
 def _refuse_depth(field: str, max_depth: int) -> NoReturn:
     raise Invalid(field, f"must not be nested more than {max_depth} levels deep, or contain itself") from None
 

@@ -50,6 +50,7 @@ def add_lines(session: Session, lines: Iterable[Line]) -> set[Key]:
     added = session.rows("add_occurrences", occurrences=json_text(rows), now=session.now)
     keys = {(id_of(schedule_id), fire_at) for schedule_id, fire_at in added}
     session.run("tell_missed", added=json_text(list(keys)), now=session.now)
+    session.run("count_missed", added=json_text(list(keys)))
     return keys
 
 

@@ -111,6 +111,10 @@ WITH added AS (
     SELECT tidewheel.now(), 'missed', schedule_id, fire_at, json_build_object('reason', reason)
       FROM added
      WHERE outcome = 'missed' AND EXISTS (SELECT FROM tidewheel.subscription WHERE 'missed' = ANY (outcomes))
+), counted AS (
+    INSERT INTO tidewheel.finished AS before (queue, state, jobs)
+    SELECT '', 'missed', count(*) FROM added WHERE outcome = 'missed' HAVING count(*) > 0
+    ON CONFLICT (queue, state) DO UPDATE SET jobs = before.jobs + excluded.jobs
 )
 SELECT schedule_id, fire_at FROM added
 

@@ -91,6 +91,15 @@ SELECT :now, 'missed', schedule_id, fire_at, json_object('reason', reason)
  CROSS JOIN occurrence ON schedule_id = unhex(added.value ->> 0) AND fire_at = added.value ->> 1
  WHERE outcome = 'missed'
 
+-- name: count_missed
+INSERT INTO finished (queue, state, jobs)
+SELECT '', 'missed', count(*)
+  FROM json_each(:added) AS added
+ CROSS JOIN occurrence ON schedule_id = unhex(added.value ->> 0) AND fire_at = added.value ->> 1
+ WHERE outcome = 'missed'
+ HAVING count(*) > 0
+ON CONFLICT (queue, state) DO UPDATE SET jobs = jobs + excluded.jobs
+
 -- name: advance_schedules
 UPDATE schedule
    SET next_fire_at = plan.next_fire_at, fired = plan.fired
