@@ -33,7 +33,7 @@ async def sqlite(folder: Path) -> AsyncIterator[Backend]:
 
 
 @pytest.fixture
-def empty_postgres(postgres_server: SharedPostgres, postgres_template: str) -> Iterator[Backend]:  # noqa: F811
+def empty_postgres(postgres_server: SharedPostgres, postgres_template: str) -> Iterator[Backend]:
     backend = PostgresBackend(postgres_server, postgres_template)
     yield backend
     backend.destroy()
