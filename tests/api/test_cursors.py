@@ -20,7 +20,8 @@ def listing() -> list[Endpoint]:
 
 def forged() -> list[str]:
     """Return cursors with a right digest, as anyone can make who has read the source."""
-    return [cursors.seal("", fill * size) for size in SIZES for fill in FILLS]
+    texts = [b"[]", b'["a"]', b'["a","b"]', b'["a","\\u0000"]', b'["","b"]', b'["a",7]', b'["\xff","b"]']
+    return [cursors.seal("", place) for place in (*texts, *(fill * size for size in SIZES for fill in FILLS))]
 
 
 async def test_a_forged_cursor_is_never_more_than_a_bad_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

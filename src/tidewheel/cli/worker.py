@@ -13,7 +13,6 @@ from typing import Annotated, Final
 import msgspec
 import uvloop
 
-from tidewheel.blobs import open_blobs
 from tidewheel.cli.options import Blobs, Database, SecretsFolder, default, parse_labels, setting
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Forbidden, Invalid
@@ -26,11 +25,12 @@ from tidewheel.observe.tracing import check_endpoint
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.wiring import blobs_url, is_server, open_store
+from tidewheel.wiring import blobs_url, is_server, open_blobs, open_store
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.metrics_port import MetricsPort
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
+from tidewheel.worker.sandbox import allotment
 from tidewheel.worker.supervisor import Supervisor
 
 MODULES: Final = Modules(
@@ -136,7 +136,7 @@ def plan_of(
         name=name or f"{socket.gethostname()}:{os.getpid()}",
         app=app,
         secrets=None if secrets is None else str(Path(secrets).absolute()),
-        slots=cores() if slots is None else slots,
+        slots=allotment.cores() if slots is None else slots,
         offer=Offer(resources=_resources(())),
     )
 
@@ -232,14 +232,8 @@ async def _declare(store: Store, plan: WorkerPlan, catalogue: Sequence[Catalogue
         announce(plan.log, left)
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def _resources(given: Sequence[str]) -> dict[str, int]:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": 1000 * cores(), "memory": memory} | parse_resources(",".join(given), "resource")
+    return {"cpu": allotment.cpu(), "memory": allotment.memory()} | parse_resources(",".join(given), "resource")
 
 
 def _environment(given: Sequence[str]) -> dict[str, str]:

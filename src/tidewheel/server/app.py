@@ -280,12 +280,12 @@ class App:
             raise _overloaded("too much is on its way to others who do not take it")
 
     async def _send(self, scope: Scope, receive: Receive, send: Send, answer: Answer, request_id: str) -> None:
+        if self._service.stopping.is_set():
+            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         if answer.stream is not None and scope["method"] == "HEAD":
             await answer.stream.aclose()
         elif answer.stream is not None:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
-        if self._service.stopping.is_set():
-            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         content: bytes = answer.body or b""
         await send(start_of(answer, request_id, len(content)))
         if scope["method"] == "HEAD" or len(content) <= PIECE:

@@ -25,14 +25,14 @@ def seal(scope: str, place: bytes) -> str:
     return base64.urlsafe_b64encode(_digest(scope, place) + place).rstrip(b"=").decode()
 
 
-def unseal(scope: str, cursor: str, size: int) -> bytes:
-    """Return the place that a cursor stands for, in so many bytes. Raises Refused."""
+def unseal(scope: str, cursor: str, size: int | None = None) -> bytes:
+    """Return the place that a cursor stands for, which has so many bytes in lists that have such. Raises Refused."""
     try:
         raw = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
     except (ValueError, binascii.Error):
         raw = b""
     digest, place = raw[:_DIGEST], raw[_DIGEST:]
-    if len(place) != size or digest != _digest(scope, place):
+    if len(place) != (size or max(1, len(place))) or digest != _digest(scope, place):
         raise bad_cursor()
     return place
 

@@ -23,6 +23,8 @@ LONGEST_PAUSE: Final = 0.5
 _GROWTH: Final = 1.5
 MOST_WAITERS: Final = 2_000
 """Requests that wait for jobs at once; whoever comes on top is answered without a wait."""
+LOOKS_AT_ONCE: Final = 2
+"""Large results that are in memory at once, to be looked at on their way in."""
 UPLOADS_AT_ONCE: Final = 8
 DOWNLOADS_AT_ONCE: Final = 32
 FRESH: Final = 3600.0
@@ -62,6 +64,7 @@ class Service:
         self.quotas = Quotas(store, clock)
         self.audit = AuditRecorder(store, clock)
         self.eraser = Eraser(store, blobs)
+        self.looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self.uploads = Places("uploads", UPLOADS_AT_ONCE)
         self.downloads = Places("downloads", DOWNLOADS_AT_ONCE)
         self.artifacts = UsedArtifacts(clock)

@@ -8,6 +8,7 @@ from msgspec import Meta
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine, LogStream
+from tidewheel.model.outcome import own_location
 from tidewheel.model.states import FINAL, State
 from tidewheel.server.cursors import seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -15,7 +16,7 @@ from tidewheel.server.endpoints.downloads import leave
 from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.problems import RETRY_AFTER, Refused
-from tidewheel.server.reading import read_wait
+from tidewheel.server.reading import bad_parameter, read_wait
 from tidewheel.server.service import Service
 
 
@@ -27,6 +28,10 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The `next_cursor` of the page before."""
     after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
     """Begin after this line instead."""
+    last: bool = False
+    """The last lines instead of the first; those before them come with `before`."""
+    before: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
+    """With `last`: end before this line."""
 
 
 class LineDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +63,7 @@ async def result(service: Service, call: Call[None, NoQuery]) -> Answer:
     if job.result_location is None:
         return Answer(msgspec.json.encode(job.result), headers=headers)
     try:
-        size, stream = await leave(service, job.result_location, job.tenant)
+        size, stream = await leave(service, _own_place(job), job.tenant)
     except (NotFound, Invalid):
         raise Refused("gone", f"the result of job {job.id} is no longer kept") from None
     return Answer(headers=(*headers, ("content-length", str(size))), stream=stream)
@@ -68,6 +73,14 @@ async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
     """Return lines that the runs of a job wrote."""
     job_id, query = id_in(call), call.query
     scope = f"logs/{job_id}"
+    if query.last:
+        before = _pair_of(query.before)
+        lines = await service.views.ask(
+            lambda store: store.last_logs(job_id, tenant=call.scope, before=before, limit=query.limit)
+        )
+        return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=None))
+    if query.before is not None:
+        raise bad_parameter("before", "goes with last=true")
     after = unseal_pair(scope, query.cursor) or _pair_of(query.after)
     lines = await service.views.ask(lambda store: store.logs(job_id, tenant=call.scope, after=after, limit=query.limit))
     more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None
@@ -86,6 +99,13 @@ def line_document(line: LogLine) -> LineDocument:
     return LineDocument(
         token=line.token, number=line.number, at=line.at, stream=line.stream, level=line.level, text=line.text
     )
+
+
+def _own_place(job: Job) -> str:
+    """Return where the result of a job is; none but the place of its own run is read, whatever a record says."""
+    if job.result_location is None or job.result_location != own_location(job.id, job.token):
+        raise NotFound("blob", str(job.result_location))
+    return job.result_location
 
 
 def _check_success(job: Job) -> None:
