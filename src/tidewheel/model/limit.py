@@ -9,6 +9,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.bucket import Level
 from tidewheel.model.cap import CAP_MARK, KeyCap, Overflow, check_waiting, is_cap_key
 from tidewheel.model.checks import check_key, check_name
+from tidewheel.model.order import AGED_TURN, passed_over, turns_by_age
 from tidewheel.model.rate import Pace, check_pace, next_token
 
 Key = TypeVar("Key", bound=Hashable)
@@ -126,6 +127,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     filled_at: int | None
     look_at: int | None
     """When to see whether waiters may go because tokens came; None if nobody waits for tokens."""
+    passed: int = 0
+    """How many went by their priority since one had its turn by age."""
 
     @property
     def pace(self) -> Pace | None:
@@ -191,33 +194,48 @@ def rule_from(row: Iterable[Any]) -> LimitRule:
 
 
 class Release(NamedTuple):
-    """How many waiters of a key may go, and how its limit stands afterwards if some do."""
+    """How many waiters of a key may go, and how its limit stands afterwards if some do, and none by age."""
 
     number: int
     then: Standing
+    passed: int
+    """How many went by their priority before these, since one had its turn by age."""
 
-    def outcome(self, released: int) -> Standing:
-        """Return how the limit stands after so many have gone; if none did, nobody waits."""
-        return msgspec.structs.replace(self.then, look_at=None) if self.number and not released else self.then
+    @property
+    def by_age(self) -> int:
+        """How many of them are the oldest, whatever their priority, if they are old enough."""
+        return turns_by_age(self.passed, self.number)
+
+    def outcome(self, released: int, by_age: int = 0) -> Standing:
+        """Return how the limit stands after so many have gone, of which some by age; if none did, nobody waits."""
+        look_at = None if self.number and not released else self.then.look_at
+        passed = passed_over(self.passed, self.number, by_age)
+        return msgspec.structs.replace(self.then, look_at=look_at, passed=passed)
+
+
+def _release(number: int, then: Standing) -> Release:
+    number = max(0, number)
+    later = msgspec.structs.replace(then, passed=passed_over(then.passed, number, 0)) if number else then
+    return Release(number, later, then.passed)
 
 
 def release_by_room(standing: Standing, now: int) -> Release:
     """Return how many may go because there is room."""
-    return Release(max(0, standing.room(now)), standing.awaited(now))
+    return _release(standing.room(now), standing.awaited(now))
 
 
 def release_by_end(standing: Standing, ended: int, now: int) -> Release:
     """Return how many may go because some runs ended. An end gives no token back, so by a rate alone nobody may."""
     if standing.starts is None:
-        return Release(max(0, standing.room(now)), standing)
+        return _release(standing.room(now), standing)
     if standing.most is None:
-        return Release(0, standing)
-    return Release(max(0, min(standing.room(now), ended)), standing.awaited(now))
+        return _release(0, standing)
+    return _release(min(standing.room(now), ended), standing.awaited(now))
 
 
 def release_by_refill(standing: Standing, now: int) -> Release:
     """Return how many may go because tokens came."""
-    return Release(max(0, min(standing.room(now), standing.gained(now))), standing.awaited(now))
+    return _release(min(standing.room(now), standing.gained(now)), standing.awaited(now))
 
 
 def look_time(look_at: int) -> int:
@@ -257,12 +275,21 @@ def admit(candidates: Sequence[Sequence[Key]], free: Mapping[Key, int]) -> Admis
 
 
 def changed_by(
-    standings: Mapping[Key, Standing], taken: Mapping[Key, int], full: Iterable[Key], now: int
+    standings: Mapping[Key, Standing],
+    taken: Mapping[Key, int],
+    full: Iterable[Key],
+    now: int,
+    in_vain: Iterable[Key] = (),
 ) -> dict[Key, Standing]:
-    """Return how limits stand after an admission: under some of them jobs started, and for some jobs wait."""
+    """Return how limits stand after an admission: under some of them jobs started, and for some jobs wait.
+
+    `in_vain` are those for which someone waits again that was let go by age: the next turn is by age, too.
+    """
     changed = {key: standings[key].started(number, now) for key, number in taken.items()}
     for key in set(full):
         standing = changed.get(key, standings[key])
         if standing.starts is not None:
             changed[key] = standing.awaited(now)
+    for key in set(in_vain):
+        changed[key] = msgspec.structs.replace(changed.get(key, standings[key]), passed=AGED_TURN - 1)
     return changed

@@ -1,5 +1,7 @@
 """The order of a claim: strict priority, fair turns of tenants, FIFO within a tenant, a share for the aged.
 
+Waiters of a limit have a share for the aged, too (`turns_by_age`). Who goes by it is overdue and starts before others.
+
 Of what failed before no more is taken than `model.retry_budget` allows.
 
 A claim first peeks at the heads of the lanes it may run, without locking anything. `share_out` turns what it saw into a
@@ -24,6 +26,9 @@ AGING = timedelta(minutes=5)
 """After this wait a job counts as aged."""
 AGED_SHARE = 0.1
 """The least share of the starts that goes to the aged, oldest first, whatever their priority."""
+
+AGED_TURN = round(1 / AGED_SHARE)
+"""Of so many that a limit lets go, one goes by its age."""
 
 _ONE = 1 - 1e-9
 """Ten tenths make a little less than one."""
@@ -51,6 +56,8 @@ class Head(msgspec.Struct, frozen=True):
     """Whether its jobs have failed before."""
     paces: tuple[UUID, ...] = ()
     """The slow gates it lies behind: each start needs room under all of them."""
+    overdue: bool = False
+    """Whether its jobs were let go by a limit because of their age."""
 
 
 Pair = tuple[int, int]
@@ -100,10 +107,27 @@ def share_out(
     """
     plan = _Plan(heads, limit, now, turns, free)
     plan.rooms = dict(rooms)
+    plan.serve_the_overdue()
     plan.serve_the_aged()
     plan.serve_by_priority()
     plan.serve_what_waited_for_first_attempts()
     return plan.result()
+
+
+def turns_by_age(passed: int, number: int) -> int:
+    """Return how many of the next waiters that a limit lets go are the oldest of the aged, whatever their priority.
+
+    `passed` went by their priority since one had its turn by age, and `number` go now.
+    """
+    return (passed + number) // AGED_TURN
+
+
+def passed_over(passed: int, number: int, by_age: int) -> int:
+    """Return how many went by their priority after these, of which some went by age.
+
+    A turn that nobody was old enough for is kept for the next who is. It is one, so that the aged run up no debt.
+    """
+    return min(AGED_TURN - 1, passed + number - AGED_TURN * by_age)
 
 
 class _Plan:
@@ -131,9 +155,15 @@ class _Plan:
         self.held_back: dict[str, deque[tuple[int, Waiting]]] = {}
         """Queue → retries that must let first attempts go first, most urgent first, with their tenants."""
 
+    def serve_the_overdue(self) -> None:
+        """Give those their starts that a limit let go by their age: few, for it lets go ten times as many."""
+        queue = self._queue([index for index, head in enumerate(self.heads) if head.overdue])
+        while self.left and self._skip_unfit(queue):
+            self._give(queue.pop()[2])
+
     def serve_the_aged(self) -> None:
         """Give the aged what they are owed, oldest first."""
-        aged = [index for index, head in enumerate(self.heads) if head.due and head.due[0] <= self.old]
+        aged = [index for index, head in enumerate(self.heads) if self._next_due(index) <= self.old]
         if not aged:
             self.owed = 0.0
             return
@@ -260,6 +290,11 @@ class _Plan:
             waiting += zip(head.due[start:], ids, repeat(index), strict=False)
         waiting.sort(reverse=True)
         return waiting
+
+    def _next_due(self, index: int) -> float:
+        """Return when the first of what is seen and left of a head became due."""
+        due, given = self.heads[index].due, self.given[index]
+        return due[given] if given < len(due) else _NEVER
 
     def _skip_unfit(self, queue: list[Waiting]) -> bool:
         """Drop what did not fit from the front of a queue, and tell whether anything is left."""

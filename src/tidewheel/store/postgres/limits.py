@@ -4,6 +4,7 @@ Whoever decides holds the locks of the limits, taken in the order of their keys,
 that begins after that: so whoever began to wait before is seen.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -22,6 +23,7 @@ from tidewheel.model.limit import (
     release_by_room,
     rule_of,
 )
+from tidewheel.model.order import AGING
 from tidewheel.store.postgres.connection import SQL, Connection
 
 Slot = tuple[int, str]
@@ -43,6 +45,8 @@ class Admitted(NamedTuple):
     """Whether waiters of other keys were let go instead of those that found no room."""
     look_at: int | None
     """When the first token comes that one of the others now waits for."""
+    waits: frozenset[int] = frozenset()
+    """The lanes of those that found no room."""
 
 
 NONE_ADMITTED: Final = Admitted([], others_may_go=False, look_at=None)
@@ -56,10 +60,13 @@ class Locked(NamedTuple):
 
 
 async def admit_picked(
-    connection: Connection, worker_id: UUID, picked: Sequence[Any], rules: Collection[str]
+    connection: Connection, worker_id: UUID, picked: Sequence[Any], rules: Collection[str], overdue: Collection[int]
 ) -> Admitted:
-    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none."""
-    rows = sorted(picked, key=start_order)
+    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none.
+
+    Those in lanes of the overdue, which were let go by their age, come before all others.
+    """
+    rows = sorted(picked, key=lambda row: (row["lane"] not in overdue, start_order(row)))
     slots: dict[tuple[int, str], list[Slot]] = {}
     candidates = []
     for row in rows:
@@ -70,7 +77,8 @@ async def admit_picked(
     standings, now = await lock(connection, {slot for each in slots.values() for slot in each}, rules)
     admission = admit(candidates, {slot: standing.room(now) for slot, standing in standings.items()})
     refused = admission.refused
-    changed = changed_by(standings, admission.taken, refused.values(), now)
+    in_vain = [slot for index, slot in refused.items() if rows[index]["lane"] in overdue]
+    changed = changed_by(standings, admission.taken, refused.values(), now, in_vain)
     started = [rows[index] for index in admission.admitted]
     # These first: a row that is still queued would be turned away with the others.
     claimed_at = rows[0]["started_at"] if rows else None
@@ -87,7 +95,8 @@ async def admit_picked(
     plans = {
         slot: release_by_room(changed.get(slot, standings[slot]), now) if slot in standings else None for slot in others
     }
-    return Admitted(started, bool(await _carry_out(connection, plans)), min(looks, default=None))
+    waits = frozenset(rows[index]["lane"] for index in refused)
+    return Admitted(started, bool(await _carry_out(connection, plans)), min(looks, default=None), waits)
 
 
 async def free(connection: Connection, held: Mapping[Slot, int]) -> int:
@@ -146,7 +155,7 @@ def start_order(row: Any) -> tuple[int, datetime, UUID]:
 
 
 def standing_of(row: Sequence[Any]) -> Standing:
-    """Build a standing from its eight columns."""
+    """Build a standing from its columns."""
     return Standing(*row)
 
 
@@ -170,16 +179,18 @@ async def _carry_out(connection: Connection, plans: Mapping[Slot, Release | None
         [slot[0] for slot in named],
         [slot[1] for slot in named],
         list(rooms.values()),
+        [plan.by_age if (plan := plans[slot]) is not None else 0 for slot in named],
+        AGING,
         *_columns(standings),
     )
-    gone = {named[row[0] - 1] for row in released}
-    idle = {
-        slot: plan.outcome(0)
-        for slot, plan in plans.items()
-        if plan is not None and plan.number and slot not in gone and plan.then.look_at is not None
+    gone = Counter(named[row[0] - 1] for row in released)
+    by_age = Counter(named[row[0] - 1] for row in released if row[1])
+    outcomes = {
+        slot: plan.outcome(gone[slot], by_age[slot]) for slot, plan in plans.items() if plan is not None and plan.number
     }
-    if idle:
-        await connection.execute(SQL["set_limit_standings"], *_columns(idle))
+    differ = {slot: standing for slot, standing in outcomes.items() if standing != standings[slot]}
+    if differ:
+        await connection.execute(SQL["set_limit_standings"], *_columns(differ))
     return len(released)
 
 
@@ -200,4 +211,5 @@ def _columns(standings: Mapping[Slot, Standing]) -> tuple[list[Any], ...]:
         [standing.tokens for standing in now],
         [standing.filled_at for standing in now],
         [standing.look_at for standing in now],
+        [standing.passed for standing in now],
     )

@@ -21,8 +21,10 @@ from tidewheel.model.limit import (
     release_by_room,
     rule_of,
 )
+from tidewheel.model.order import AGING
+from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import json_text
+from tidewheel.store.sqlite.values import json_text, span
 
 Key = tuple[int, str]
 """A tenant's number and the name of one of its keys."""
@@ -51,18 +53,24 @@ _candidates: Final = msgspec.json.Decoder(list[Candidate]).decode
 _standings: Final = msgspec.json.Decoder(list[tuple[int, str, Standing]]).decode
 _waited: Final = msgspec.json.Decoder(list[tuple[int, str, int, Standing | None]]).decode
 _waiters: Final = msgspec.json.Decoder(list[tuple[int, int, int]]).decode
+_aged: Final = msgspec.json.Decoder(list[tuple[int, int, int, int]]).decode
 
 
-def admit_candidates(session: Session, places: Sequence[int], now: int) -> set[int]:
-    """Give room out to candidates in their order, and make those wait that find none; return their places."""
+def admit_candidates(session: Session, places: Sequence[int], overdue: Collection[int], now: int) -> set[int]:
+    """Give room out to candidates in their order, and make those wait that find none; return their places.
+
+    Those that were let go by their age come before all others.
+    """
     candidates = _candidates(session.value("keys_of", places=json_text(places)))
+    candidates.sort(key=lambda candidate: candidate.place not in overdue)
     standings = _stand(session, candidates)
     if not standings:
         return set()
     room = {key: standing.room(now) for key, standing in standings.items()}
     decided = admit([candidate.keys for candidate in candidates], room)
     refused = {candidates[index]: key for index, key in decided.refused.items()}
-    _write(session, changed_by(standings, decided.taken, refused.values(), now))
+    in_vain = [key for candidate, key in refused.items() if candidate.place in overdue]
+    _write(session, changed_by(standings, decided.taken, refused.values(), now, in_vain))
     _make_wait(session, refused, {key: n - decided.taken.get(key, 0) for key, n in room.items()}, now)
     return {candidate.place for candidate in refused}
 
@@ -123,7 +131,21 @@ def refill(session: Session, now: int) -> None:
 
 
 def _release(session: Session, key: Key, release: Release, now: int) -> Standing:
-    return release.outcome(_release_waiters(session, key, release.number, now))
+    by_age = _release_aged(session, key, release.by_age, now) if release.by_age else 0
+    released = by_age + _release_waiters(session, key, release.number - by_age, now)
+    return release.outcome(released, by_age)
+
+
+def _release_aged(session: Session, key: Key, turns: int, now: int) -> int:
+    """Let so many of the oldest waiters of a key go that are old enough, and return how many there were."""
+    aged = _aged(session.value("aged_waiters", tenant=key[0], key=key[1], until=now - span(AGING), turns=turns))
+    if not aged:
+        return 0
+    lanes = {lane: session.lanes.like(session.connection, lane, overdue=True) for _, lane, _, _ in aged}
+    session.run("release_aged", aged=json_text([(place, lanes[lane]) for place, lane, _, _ in aged]), now=now)
+    for _, lane, priority, run_at in aged:
+        session.lanes.mark(pair_of(lanes[lane], priority), run_at)
+    return len(aged)
 
 
 def _release_waiters(session: Session, key: Key, room: int, now: int) -> int:
@@ -142,7 +164,7 @@ def _release_waiters(session: Session, key: Key, room: int, now: int) -> int:
 def _write(session: Session, standings: Mapping[Key, Standing]) -> None:
     if not standings:
         return
-    rows = [(*key, now.running, now.tokens, now.filled_at, now.look_at) for key, now in standings.items()]
+    rows = [(*key, now.running, now.tokens, now.filled_at, now.look_at, now.passed) for key, now in standings.items()]
     session.run("set_standings", standings=json_text(rows))
     for standing in standings.values():
         if standing.look_at is not None:
