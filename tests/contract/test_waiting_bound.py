@@ -68,7 +68,7 @@ async def test_first_attempts_do_not_wait_for_endless_urgent_retries(backend: Ba
 async def rounds_under_a_full_key(backend: Backend, store: Store, low: int, *, others: int = 0) -> list[str]:
     """Let urgent jobs of one key come without end while one runs at a time, and return the kinds that start under it.
 
-    With `others`, urgent jobs without a key fill the rest of the worker.
+    The worker has more slots than that. With `others`, urgent jobs without a key fill them.
     """
     await store.set_limit("l", 1)
     worker = await store.register(a_worker(ttl=HOUR))
@@ -79,18 +79,18 @@ async def rounds_under_a_full_key(backend: Backend, store: Store, low: int, *, o
         await store.submit(
             [*some_jobs(2, "urgent", priority=0, limit_keys=("l",)), *some_jobs(others, "other", priority=0)]
         )
-        runs = await claim(store, worker, 1 + others)
+        runs = await claim(store, worker, SLOTS)
         started += [run.kind for run in runs if run.limit_keys] or ["nobody"]
         await store.settle(worker.id, [outcome_of(run) for run in runs])
         await backend.clock.advance(ROUND)
     return started
 
 
-@pytest.mark.parametrize("others", [0, 5], ids=["alone", "among others"])
+@pytest.mark.parametrize("others", [0, SLOTS - 1], ids=["alone", "among others"])
 async def test_a_waiter_of_low_priority_starts_within_its_bound_under_an_endlessly_full_key(
     backend: Backend, store: Store, others: int
 ) -> None:
-    """Of ten that a key lets go one is the oldest that has waited for five minutes, and it starts before all others."""
+    """Of ten starts under a key one goes to the oldest that has waited for five minutes, whatever else is due."""
     started = await rounds_under_a_full_key(backend, store, 3, others=others)
     patient = int(AGING / ROUND)
     turns = [turn for turn, kind in enumerate(started) if kind == "low"]
@@ -98,7 +98,7 @@ async def test_a_waiter_of_low_priority_starts_within_its_bound_under_an_endless
     assert min(turns) >= patient, "priority is strict until then"
     assert max(turns) <= patient + 2 + 3 / AGED_SHARE
     assert all(later - turn >= 1 / AGED_SHARE for turn, later in pairwise(turns)), "and holds for nine of ten"
-    assert started.count("nobody") <= 1, "no room is left unused for it"
+    assert started.count("nobody") <= 2, "no room is left unused for it"
 
 
 async def test_urgent_waiters_wait_for_no_more_than_a_tenth_that_are_old(backend: Backend, store: Store) -> None:

@@ -9,7 +9,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.bucket import Level
 from tidewheel.model.cap import CAP_MARK, KeyCap, Overflow, check_waiting, is_cap_key
 from tidewheel.model.checks import check_key, check_name
-from tidewheel.model.order import AGED_TURN, passed_over, turns_by_age
+from tidewheel.model.order import passed_over, turns_by_age
 from tidewheel.model.rate import Pace, check_pace, next_token
 
 Key = TypeVar("Key", bound=Hashable)
@@ -128,7 +128,7 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     look_at: int | None
     """When to see whether waiters may go because tokens came; None if nobody waits for tokens."""
     passed: int = 0
-    """How many went by their priority since one had its turn by age."""
+    """How many started by their priority since one had its turn by age."""
 
     @property
     def pace(self) -> Pace | None:
@@ -157,13 +157,15 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
             return 0
         return 1 + int((now - self.look_at) / pace.bucket.interval)
 
-    def started(self, number: int, now: int) -> "Standing":
-        """Return it after some more have started."""
-        running = self.running + number
+    def started(self, number: int, now: int, overdue: int = 0) -> "Standing":
+        """Return it after some more have started, of which some were overdue."""
+        after = msgspec.structs.replace(
+            self, running=self.running + number, passed=passed_over(self.passed, number, overdue)
+        )
         if (pace := self.pace) is None:
-            return msgspec.structs.replace(self, running=running)
+            return after
         left = self.level(pace, now).after(number)
-        return msgspec.structs.replace(self, running=running, tokens=max(0.0, left.tokens), filled_at=left.at)
+        return msgspec.structs.replace(after, tokens=max(0.0, left.tokens), filled_at=left.at)
 
     def awaited(self, now: int) -> "Standing":
         """Return it with the time of the next look, for someone waits who may go when a token comes."""
@@ -194,48 +196,38 @@ def rule_from(row: Iterable[Any]) -> LimitRule:
 
 
 class Release(NamedTuple):
-    """How many waiters of a key may go, and how its limit stands afterwards if some do, and none by age."""
+    """How many waiters of a key may go, and how its limit stands afterwards if some do."""
 
     number: int
     then: Standing
-    passed: int
-    """How many went by their priority before these, since one had its turn by age."""
 
     @property
     def by_age(self) -> int:
         """How many of them are the oldest, whatever their priority, if they are old enough."""
-        return turns_by_age(self.passed, self.number)
+        return turns_by_age(self.then.passed, self.number)
 
-    def outcome(self, released: int, by_age: int = 0) -> Standing:
-        """Return how the limit stands after so many have gone, of which some by age; if none did, nobody waits."""
-        look_at = None if self.number and not released else self.then.look_at
-        passed = passed_over(self.passed, self.number, by_age)
-        return msgspec.structs.replace(self.then, look_at=look_at, passed=passed)
-
-
-def _release(number: int, then: Standing) -> Release:
-    number = max(0, number)
-    later = msgspec.structs.replace(then, passed=passed_over(then.passed, number, 0)) if number else then
-    return Release(number, later, then.passed)
+    def outcome(self, released: int) -> Standing:
+        """Return how the limit stands after so many have gone; if none did, nobody waits."""
+        return msgspec.structs.replace(self.then, look_at=None) if self.number and not released else self.then
 
 
 def release_by_room(standing: Standing, now: int) -> Release:
     """Return how many may go because there is room."""
-    return _release(standing.room(now), standing.awaited(now))
+    return Release(max(0, standing.room(now)), standing.awaited(now))
 
 
 def release_by_end(standing: Standing, ended: int, now: int) -> Release:
     """Return how many may go because some runs ended. An end gives no token back, so by a rate alone nobody may."""
     if standing.starts is None:
-        return _release(standing.room(now), standing)
+        return Release(max(0, standing.room(now)), standing)
     if standing.most is None:
-        return _release(0, standing)
-    return _release(min(standing.room(now), ended), standing.awaited(now))
+        return Release(0, standing)
+    return Release(max(0, min(standing.room(now), ended)), standing.awaited(now))
 
 
 def release_by_refill(standing: Standing, now: int) -> Release:
     """Return how many may go because tokens came."""
-    return _release(min(standing.room(now), standing.gained(now)), standing.awaited(now))
+    return Release(max(0, min(standing.room(now), standing.gained(now))), standing.awaited(now))
 
 
 def look_time(look_at: int) -> int:
@@ -251,16 +243,39 @@ class Admission(msgspec.Struct, Generic[Key], frozen=True):
     taken: Mapping[Key, int]
 
 
-def admit(candidates: Sequence[Sequence[Key]], free: Mapping[Key, int]) -> Admission[Key]:
+def in_turn(
+    candidates: Sequence[Sequence[Key]], overdue: Sequence[int], standings: Mapping[Key, Standing], now: int
+) -> list[int]:
+    """Return the order in which candidates are given room: the given one, but first those whose turn by age it is.
+
+    `overdue` are the numbers of those that waited long, oldest first.
+    """
+    turns: dict[Key, int] = {}
+    first: dict[int, None] = {}
+    for index in overdue:
+        keys = [key for key in candidates[index] if key in standings]
+        for key in keys:
+            turns.setdefault(key, turns_by_age(standings[key].passed, max(0, standings[key].room(now))))
+        if any(turns[key] > 0 for key in keys):
+            first[index] = None
+            for key in keys:
+                turns[key] -= 1
+    return [*first, *(index for index in range(len(candidates)) if index not in first)]
+
+
+def admit(
+    candidates: Sequence[Sequence[Key]], free: Mapping[Key, int], order: Iterable[int] | None = None
+) -> Admission[Key]:
     """Decide in order which candidates start; each takes all of its keys or none.
 
-    `candidates` are the keys of each job, best first; `free` is the room under each key that has a limit. Keys without
-    a limit ask for nothing.
+    `candidates` are the keys of each job, best first unless another order is given; `free` is the room under each key
+    that has a limit. Keys without a limit ask for nothing.
     """
     left = dict(free)
     admitted: list[int] = []
     refused: dict[int, Key] = {}
-    for index, keys in enumerate(candidates):
+    for index in range(len(candidates)) if order is None else order:
+        keys = candidates[index]
         for key in keys:
             if left.get(key, 1) <= 0:
                 refused[index] = key
@@ -279,17 +294,15 @@ def changed_by(
     taken: Mapping[Key, int],
     full: Iterable[Key],
     now: int,
-    in_vain: Iterable[Key] = (),
+    overdue: Mapping[Key, int],
 ) -> dict[Key, Standing]:
     """Return how limits stand after an admission: under some of them jobs started, and for some jobs wait.
 
-    `in_vain` are those for which someone waits again that was let go by age: the next turn is by age, too.
+    `overdue` is how many of those that started under each waited long for it.
     """
-    changed = {key: standings[key].started(number, now) for key, number in taken.items()}
+    changed = {key: standings[key].started(number, now, overdue.get(key, 0)) for key, number in taken.items()}
     for key in set(full):
         standing = changed.get(key, standings[key])
         if standing.starts is not None:
             changed[key] = standing.awaited(now)
-    for key in set(in_vain):
-        changed[key] = msgspec.structs.replace(changed.get(key, standings[key]), passed=AGED_TURN - 1)
     return changed

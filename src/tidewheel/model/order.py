@@ -1,6 +1,7 @@
 """The order of a claim: strict priority, fair turns of tenants, FIFO within a tenant, a share for the aged.
 
-Waiters of a limit have a share for the aged, too (`turns_by_age`). Who goes by it is overdue and starts before others.
+Under a limit the aged have such a share, too (`turns_by_age`). Who waited long for one is overdue once it is let go:
+the overdue come first in a tenth of the starts, and a limit gives them its room when it is their turn.
 
 Of what failed before no more is taken than `model.retry_budget` allows.
 
@@ -28,7 +29,7 @@ AGED_SHARE = 0.1
 """The least share of the starts that goes to the aged, oldest first, whatever their priority."""
 
 AGED_TURN = round(1 / AGED_SHARE)
-"""Of so many that a limit lets go, one goes by its age."""
+"""Of so many starts under a limit, one goes by age."""
 
 _ONE = 1 - 1e-9
 """Ten tenths make a little less than one."""
@@ -57,7 +58,7 @@ class Head(msgspec.Struct, frozen=True):
     paces: tuple[UUID, ...] = ()
     """The slow gates it lies behind: each start needs room under all of them."""
     overdue: bool = False
-    """Whether its jobs were let go by a limit because of their age."""
+    """Whether its jobs waited long for a limit before they were let go."""
 
 
 Pair = tuple[int, int]
@@ -75,6 +76,8 @@ class Turns(msgspec.Struct, frozen=True):
     """Priority → the virtual time of the last turn: who comes new, or back, starts from here."""
     owed: float = 0.0
     """Starts that the aged have coming."""
+    kept: float = 1.0
+    """Starts that are kept for the overdue."""
     retries: Mapping[str, float] = {}
     """Queue → starts that its retries have earned."""
 
@@ -115,19 +118,19 @@ def share_out(
 
 
 def turns_by_age(passed: int, number: int) -> int:
-    """Return how many of the next waiters that a limit lets go are the oldest of the aged, whatever their priority.
+    """Return how many of the next starts under a limit go to the oldest that are overdue, whatever their priority.
 
-    `passed` went by their priority since one had its turn by age, and `number` go now.
+    `passed` started by their priority since one had its turn by age, and `number` can start now.
     """
     return (passed + number) // AGED_TURN
 
 
 def passed_over(passed: int, number: int, by_age: int) -> int:
-    """Return how many went by their priority after these, of which some went by age.
+    """Return how many have started by their priority after these, of which some were overdue.
 
     A turn that nobody was old enough for is kept for the next who is. It is one, so that the aged run up no debt.
     """
-    return min(AGED_TURN - 1, passed + number - AGED_TURN * by_age)
+    return max(0, min(AGED_TURN - 1, passed + number - AGED_TURN * by_age))
 
 
 class _Plan:
@@ -148,6 +151,8 @@ class _Plan:
         self.served = dict(turns.served)
         self.reached = dict(turns.reached)
         self.owed = turns.owed
+        # Bounded as what the aged are owed is; but kept for those who come later, for a limit lets few of them go.
+        self.kept = min(turns.kept + AGED_SHARE * limit, max(1.0, limit))
         self.passed_over = dict.fromkeys((*Priority, *(head.priority for head in heads)), _NEVER)
         """For each priority: when the oldest of the aged became due that have a lower one."""
         retried = any(head.retried for head in heads)
@@ -156,10 +161,11 @@ class _Plan:
         """Queue → retries that must let first attempts go first, most urgent first, with their tenants."""
 
     def serve_the_overdue(self) -> None:
-        """Give those their starts that a limit let go by their age: few, for it lets go ten times as many."""
+        """Give the overdue what is kept for them, oldest first."""
         queue = self._queue([index for index, head in enumerate(self.heads) if head.overdue])
-        while self.left and self._skip_unfit(queue):
-            self._give(queue.pop()[2])
+        while self.kept >= _ONE and self.left and self._skip_unfit(queue):
+            if self._give(queue.pop()[2]):
+                self.kept -= 1
 
     def serve_the_aged(self) -> None:
         """Give the aged what they are owed, oldest first."""
@@ -278,7 +284,8 @@ class _Plan:
     def result(self) -> Shares:
         live = {(head.priority, head.tenant) for head in self.heads}
         served = {key: value for key, value in self.served.items() if key in live}
-        turns = Turns(served, self.reached, max(0.0, self.owed), {} if self.budget is None else self.budget.credit)
+        credit = {} if self.budget is None else self.budget.credit
+        turns = Turns(served, self.reached, max(0.0, self.owed), self.kept, credit)
         return Shares(dict(Counter(self.order)), turns, self.order, self.guessed)
 
     def _queue(self, indexes: list[int]) -> list[Waiting]:

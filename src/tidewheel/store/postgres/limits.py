@@ -18,6 +18,7 @@ from tidewheel.model.limit import (
     Standing,
     admit,
     changed_by,
+    in_turn,
     release_by_end,
     release_by_refill,
     release_by_room,
@@ -64,9 +65,9 @@ async def admit_picked(
 ) -> Admitted:
     """Start the picked jobs whose limit keys have room; the others wait for the first key that has none.
 
-    Those in lanes of the overdue, which were let go by their age, come before all others.
+    Those in lanes of the overdue waited long for a limit, and come first if it is their turn.
     """
-    rows = sorted(picked, key=lambda row: (row["lane"] not in overdue, start_order(row)))
+    rows = sorted(picked, key=start_order)
     slots: dict[tuple[int, str], list[Slot]] = {}
     candidates = []
     for row in rows:
@@ -75,10 +76,13 @@ async def admit_picked(
             slots[named] = [(named[0], key) for key in named[1].split(KEY_MARK) if not is_cap_key(key)]
         candidates.append(slots[named])
     standings, now = await lock(connection, {slot for each in slots.values() for slot in each}, rules)
-    admission = admit(candidates, {slot: standing.room(now) for slot, standing in standings.items()})
+    old = [index for index, row in enumerate(rows) if row["lane"] in overdue]
+    old.sort(key=lambda index: rows[index]["stood_at"])
+    order = in_turn(candidates, old, standings, now) if old else None
+    admission = admit(candidates, {slot: standing.room(now) for slot, standing in standings.items()}, order)
     refused = admission.refused
-    in_vain = [slot for index, slot in refused.items() if rows[index]["lane"] in overdue]
-    changed = changed_by(standings, admission.taken, refused.values(), now, in_vain)
+    started_old = Counter(slot for index in set(old).difference(refused) for slot in candidates[index])
+    changed = changed_by(standings, admission.taken, refused.values(), now, started_old)
     started = [rows[index] for index in admission.admitted]
     # These first: a row that is still queued would be turned away with the others.
     claimed_at = rows[0]["started_at"] if rows else None
@@ -183,14 +187,14 @@ async def _carry_out(connection: Connection, plans: Mapping[Slot, Release | None
         AGING,
         *_columns(standings),
     )
-    gone = Counter(named[row[0] - 1] for row in released)
-    by_age = Counter(named[row[0] - 1] for row in released if row[1])
-    outcomes = {
-        slot: plan.outcome(gone[slot], by_age[slot]) for slot, plan in plans.items() if plan is not None and plan.number
+    gone = {named[row[0] - 1] for row in released}
+    idle = {
+        slot: plan.outcome(0)
+        for slot, plan in plans.items()
+        if plan is not None and plan.number and slot not in gone and plan.then.look_at is not None
     }
-    differ = {slot: standing for slot, standing in outcomes.items() if standing != standings[slot]}
-    if differ:
-        await connection.execute(SQL["set_limit_standings"], *_columns(differ))
+    if idle:
+        await connection.execute(SQL["set_limit_standings"], *_columns(idle))
     return len(released)
 
 

@@ -53,7 +53,7 @@ class Lanes:
         self.any_slow = False
         """Whether some lane lies behind a slow gate."""
         self.overdue: set[int] = set()
-        """The lanes of jobs that a limit let go by their age."""
+        """The lanes of jobs that waited long for a limit."""
         self.first: list[dict[int, First]] = []
         """For each priority: pair → its first queued job. Pairs without queued jobs may be missing."""
         self.soonest = NEVER

@@ -6,6 +6,7 @@ a chance in turn, so that room is never left unused while someone waits for it. 
 first claim after it came.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -16,6 +17,7 @@ from tidewheel.model.limit import (
     Standing,
     admit,
     changed_by,
+    in_turn,
     release_by_end,
     release_by_refill,
     release_by_room,
@@ -42,6 +44,7 @@ class Candidate(msgspec.Struct, array_like=True, frozen=True):
     place: int
     tenant: int
     names: tuple[str, ...] | None
+    run_at: int
 
     @property
     def keys(self) -> list[Key]:
@@ -52,25 +55,26 @@ class Candidate(msgspec.Struct, array_like=True, frozen=True):
 _candidates: Final = msgspec.json.Decoder(list[Candidate]).decode
 _standings: Final = msgspec.json.Decoder(list[tuple[int, str, Standing]]).decode
 _waited: Final = msgspec.json.Decoder(list[tuple[int, str, int, Standing | None]]).decode
-_waiters: Final = msgspec.json.Decoder(list[tuple[int, int, int]]).decode
-_aged: Final = msgspec.json.Decoder(list[tuple[int, int, int, int]]).decode
+_waiters: Final = msgspec.json.Decoder(list[tuple[int, int, int, int]]).decode
 
 
 def admit_candidates(session: Session, places: Sequence[int], overdue: Collection[int], now: int) -> set[int]:
     """Give room out to candidates in their order, and make those wait that find none; return their places.
 
-    Those that were let go by their age come before all others.
+    Those at the `overdue` places waited long for a limit, and come first if it is their turn.
     """
     candidates = _candidates(session.value("keys_of", places=json_text(places)))
-    candidates.sort(key=lambda candidate: candidate.place not in overdue)
     standings = _stand(session, candidates)
     if not standings:
         return set()
     room = {key: standing.room(now) for key, standing in standings.items()}
-    decided = admit([candidate.keys for candidate in candidates], room)
+    old = [index for index, candidate in enumerate(candidates) if candidate.place in overdue]
+    old.sort(key=lambda index: candidates[index].run_at)
+    keys = [candidate.keys for candidate in candidates]
+    decided = admit(keys, room, in_turn(keys, old, standings, now) if old else None)
     refused = {candidates[index]: key for index, key in decided.refused.items()}
-    in_vain = [key for candidate, key in refused.items() if candidate.place in overdue]
-    _write(session, changed_by(standings, decided.taken, refused.values(), now, in_vain))
+    started_old = Counter(key for index in set(old).difference(decided.refused) for key in keys[index])
+    _write(session, changed_by(standings, decided.taken, refused.values(), now, started_old))
     _make_wait(session, refused, {key: n - decided.taken.get(key, 0) for key, n in room.items()}, now)
     return {candidate.place for candidate in refused}
 
@@ -85,7 +89,7 @@ def turn_away(session: Session, pairs: Iterable[int], now: int) -> None:
         full = next((key for key in candidate.keys if room.get(key, 1) <= 0), None)
         if full is not None:
             refused[candidate] = full
-    _write(session, changed_by(standings, {}, refused.values(), now))
+    _write(session, changed_by(standings, {}, refused.values(), now, {}))
     _make_wait(session, refused, room, now)
 
 
@@ -132,33 +136,29 @@ def refill(session: Session, now: int) -> None:
 
 def _release(session: Session, key: Key, release: Release, now: int) -> Standing:
     by_age = _release_aged(session, key, release.by_age, now) if release.by_age else 0
-    released = by_age + _release_waiters(session, key, release.number - by_age, now)
-    return release.outcome(released, by_age)
+    return release.outcome(by_age + _release_waiters(session, key, release.number - by_age, now))
 
 
 def _release_aged(session: Session, key: Key, turns: int, now: int) -> int:
-    """Let so many of the oldest waiters of a key go that are old enough, and return how many there were."""
-    aged = _aged(session.value("aged_waiters", tenant=key[0], key=key[1], until=now - span(AGING), turns=turns))
-    if not aged:
-        return 0
-    lanes = {lane: session.lanes.like(session.connection, lane, overdue=True) for _, lane, _, _ in aged}
-    session.run("release_aged", aged=json_text([(place, lanes[lane]) for place, lane, _, _ in aged]), now=now)
-    for _, lane, priority, run_at in aged:
-        session.lanes.mark(pair_of(lanes[lane], priority), run_at)
-    return len(aged)
+    """Let so many of the oldest waiters of a key back into the queue, if they are old; return how many there were."""
+    until = now - span(AGING)
+    return _let_back(session, session.value("aged_waiters", tenant=key[0], key=key[1], until=until, turns=turns), now)
 
 
 def _release_waiters(session: Session, key: Key, room: int, now: int) -> int:
     """Let so many waiters of a key back into the queue, and return how many there were."""
-    if not room:
-        return 0
-    waiters = session.value("waiters", tenant=key[0], key=key[1], room=room)
-    released = _waiters(waiters)
-    if released:
-        session.run("release", waiters=waiters, now=now)
-    for _, pair, run_at in released:
-        session.lanes.mark(pair, run_at)
-    return len(released)
+    return _let_back(session, session.value("waiters", tenant=key[0], key=key[1], room=room), now) if room else 0
+
+
+def _let_back(session: Session, found: str, now: int) -> int:
+    lanes, places = session.lanes, list[tuple[int, int]]()
+    for place, own, priority, run_at in _waiters(found):
+        lane = lanes.like(session.connection, own, overdue=True) if run_at <= now - span(AGING) else own
+        places.append((place, lane))
+        lanes.mark(pair_of(lane, priority), run_at)
+    if places:
+        session.run("release", waiters=json_text(places), now=now)
+    return len(places)
 
 
 def _write(session: Session, standings: Mapping[Key, Standing]) -> None:

@@ -36,7 +36,7 @@ CREATE TABLE tidewheel.lane (
     keyed  boolean NOT NULL,
     -- Whether its jobs have failed before; such a lane appears with the first failure.
     retried boolean NOT NULL DEFAULT false,
-    -- Whether its jobs waited long for a limit and were let go by their age; it appears when a job like these must wait.
+    -- Whether its jobs waited long for a limit before they were let go; it appears when a job like these must wait.
     overdue boolean NOT NULL DEFAULT false,
     gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
     -- One low-water mark for each priority, as a sweep published them: a hint where a new claimer may begin.
@@ -398,7 +398,7 @@ CREATE TABLE tidewheel.limit_key (
     filled_at bigint,
     -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
     look_at   bigint,
-    -- How many waiters went by their priority since one had its turn by age.
+    -- How many started by their priority since one had its turn by age.
     passed    integer NOT NULL DEFAULT 0 CHECK (passed >= 0),
     PRIMARY KEY (tenant, key),
     CHECK (coalesce(most, starts) IS NOT NULL)

@@ -69,7 +69,8 @@ SELECT head.*
  CROSS JOIN LATERAL (
        SELECT job.id, job.token + 1 AS token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at,
               job.due_at, job.start_by, tidewheel.now() AS started_at, job.failures, job.losses,
-              job.cancel_at IS NOT NULL AS cancelling, job.tenant, array_to_string(job.limit_keys, chr(31)) AS names
+              job.cancel_at IS NOT NULL AS cancelling, job.tenant, array_to_string(job.limit_keys, chr(31)) AS names,
+              coalesce(job.stood_at, job.run_at) AS stood_at
          FROM tidewheel.job
         WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
           AND (job.run_at, job.id) >= (pair.floor, pair.floor_id) AND job.run_at <= tidewheel.now()

@@ -38,8 +38,8 @@ UPDATE tidewheel.job
 
 -- name: release_waiters
 -- Puts so many waiters of each key back into the queue, and writes how locked limits stand. As many as have their turn by
--- age are the oldest, if they are old enough, and go to lanes from which all is taken first; the others go in the order of
--- their priority. Runs in a statement of its own after the limits were locked, so that it sees whoever began to wait before
+-- age are the oldest, if they are old enough; the others go in the order of their priority. All that are old go to the lanes
+-- of the overdue. Runs in a statement of its own after the limits were locked, so that it sees whoever began to wait before
 -- that.
 WITH counted AS (
     UPDATE tidewheel.limit_key
@@ -71,15 +71,15 @@ WITH counted AS (
            ) AS waiter
      WHERE named.turns > 0
 ), aged AS MATERIALIZED (
-    SELECT oldest.n, oldest.at, tidewheel.lane_of_overdue(job.lane) AS lane
+    SELECT oldest.n, oldest.at
       FROM oldest
       JOIN tidewheel.job ON job.ctid = oldest.at
-     WHERE job.state || '' = 'limited' AND tidewheel.lane_of_overdue(job.lane) IS NOT NULL
+     WHERE job.state || '' = 'limited'
        FOR UPDATE OF job SKIP LOCKED
 ), waiters AS MATERIALIZED (
-    SELECT aged.n, aged.at, aged.lane FROM aged
+    SELECT aged.n, aged.at FROM aged
     UNION ALL
-    SELECT named.n, waiter.at, NULL
+    SELECT named.n, waiter.at
       FROM named
      CROSS JOIN LATERAL (
            SELECT job.ctid AS at
@@ -93,10 +93,11 @@ WITH counted AS (
 )
 UPDATE tidewheel.job
    SET state = 'queued', waits_for = NULL, run_at = tidewheel.now(), stood_at = job.run_at, updated_at = tidewheel.now(),
-       lane = coalesce(waiters.lane, job.lane)
+       lane = CASE WHEN job.run_at <= tidewheel.now() - $5::interval
+                   THEN coalesce(tidewheel.lane_of_overdue(job.lane), job.lane) ELSE job.lane END
   FROM waiters
  WHERE job.ctid = waiters.at AND job.state || '' = 'limited'
-RETURNING waiters.n, waiters.lane IS NOT NULL AS by_age
+RETURNING waiters.n
 
 -- name: set_limit
 -- A bucket that is there is kept, so that setting a limit anew gives no tokens away.

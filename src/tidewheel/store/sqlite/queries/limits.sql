@@ -50,15 +50,8 @@ SELECT json_group_array(json_array(rowid, lane, priority, run_at))
         LIMIT :turns
        )
 
--- name: release_aged
--- They wait for their start in lanes from which all is taken first.
-UPDATE job
-   SET state = 'queued', waits_for = NULL, lane = aged.lane, updated_at = :now
-  FROM (SELECT value ->> 0 AS place, value ->> 1 AS lane FROM json_each(:aged)) AS aged
- WHERE job.rowid = aged.place AND +job.state = 'limited'
-
 -- name: waiters
-SELECT json_group_array(json_array(rowid, lane * 4 + priority, run_at))
+SELECT json_group_array(json_array(rowid, lane, priority, run_at))
   FROM (
        SELECT rowid, lane, priority, run_at
          FROM job
@@ -70,8 +63,9 @@ SELECT json_group_array(json_array(rowid, lane * 4 + priority, run_at))
 -- name: release
 -- They keep their run_at, and with it their place before those who came later.
 UPDATE job
-   SET state = 'queued', waits_for = NULL, updated_at = :now
- WHERE rowid IN (SELECT value ->> 0 FROM json_each(:waiters)) AND +state = 'limited'
+   SET state = 'queued', waits_for = NULL, lane = waiter.lane, updated_at = :now
+  FROM (SELECT value ->> 0 AS place, value ->> 1 AS lane FROM json_each(:waiters)) AS waiter
+ WHERE job.rowid = waiter.place AND +job.state = 'limited'
 
 -- name: set_limit
 -- A bucket that is there is kept, so that setting a limit anew gives no tokens away.
