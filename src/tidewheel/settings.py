@@ -79,7 +79,7 @@ _TABLE: Final = (
         str,
         None,
         "Where large results and artifacts live: file:///folder or s3://bucket/prefix. "
-        "By default a folder beside the SQLite file, or in the current directory.",
+        "By default with the server, in a folder beside the SQLite file, or in the current directory.",
     ),
     Setting("host", str, "127.0.0.1", "The address to listen on.", _SERVING),
     Setting("port", int, 8433, "The port to listen on; 0 takes any that is free.", _SERVING),

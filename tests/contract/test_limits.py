@@ -1,5 +1,6 @@
 """Limits: decided in the claim, all keys or none, and given back at every kind of end."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,7 +10,7 @@ from tests.contract.backends import Backend
 from tests.contract.steps import claim, finish, in_order, settle, start, state_of, submit
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.gate import GateMode, GateSpec
-from tidewheel.model.limit import Limit
+from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.outcome import Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import Cause, State
@@ -37,6 +38,37 @@ async def test_no_more_than_the_limit_run_and_the_others_say_what_they_wait_for(
         assert (job.state, job.waits_for, job.last_worker, job.last_started_at) == (State.LIMITED, "l", None, None)
     assert await store.limits() == [Limit("default", "l", 2, 2)]
     assert await claim(store, worker) == []
+
+
+async def test_who_holds_a_limit_and_how_many_wait_is_told_and_limits_come_in_pages(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, most in (("a", 2), ("b", 5), ("c", 1)):
+        await store.set_limit(key, most)
+    await store.set_limit("a", 1, tenant="acme")
+    first = [made.job_id for made in await store.submit(some_jobs(5, limit_keys=("a", "b")))]
+    theirs = await submit(store, limit_keys=("a",), tenant="acme")
+    await _claim_all(store, worker)
+    places = [(limit.tenant, limit.key) for limit in await store.limits()]
+
+    uses = await store.limit_uses(places)
+
+    assert [(use.tenant, use.key, use.waiting, use.holders) for use in uses] == [
+        ("acme", "a", 0, [theirs]),
+        ("default", "a", 3, first[:2]),
+        ("default", "b", 0, first[:2]),
+        ("default", "c", 0, []),
+    ]
+    assert await store.limit_uses([]) == []
+    for dialect in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"tidewheel.store.{dialect}.limiting.MOST_WAITING", 2)
+        monkeypatch.setattr(f"tidewheel.store.{dialect}.limiting.MOST_HOLDERS", 1)
+    (use,) = await store.limit_uses([("default", "a")])
+    assert (use.waiting, use.holders) == (2, first[:1])
+    pages = [await store.limits(limit=2), await store.limits(limit=2, after=places[1])]
+    assert [(limit.tenant, limit.key) for page in pages for limit in page] == places
+    own = await store.limits(tenant="default", limit=2, after=("default", "a"))
+    assert [limit.key for limit in own] == ["b", "c"]
 
 
 async def test_runs_tell_which_keys_they_hold(store: Store, worker: Worker) -> None:
@@ -262,13 +294,20 @@ async def test_limits_are_listed_by_tenant_and_key(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "most", "field"), [("l", 0, "most"), ("l", -1, "most"), ("", 1, "key"), ("n\0", 1, "key")]
+    ("key", "most", "field"),
+    [
+        ("", 1, "key"),
+        ("n\0", 1, "key"),
+        *[("l", most, "most") for most in (0, -1, "3", 1.5, True, 2**31, 99_999_999_999_999_999_999, -(10**5000))],
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else f"{max(value, -9)}",
 )
-async def test_a_limit_that_cannot_be_is_refused(store: Store, key: str, most: int, field: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        await store.set_limit(key, most)
-    assert refusal.value.field == field
-    assert await store.limits() == []
+async def test_a_limit_that_cannot_be_is_refused(store: Store, key: str, most: Any, field: str) -> None:
+    for refused in (store.set_limit(key, most), store.set_rule(LimitRule(key, most))):
+        with pytest.raises(Invalid) as refusal:
+            await refused
+        assert refusal.value.field in {field, "name"}
+    assert (await store.limits(), await store.rules()) == ([], [])
 
 
 async def test_a_limited_job_can_be_cancelled(store: Store, worker: Worker) -> None:

@@ -217,7 +217,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
-    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND]], 0),
+    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND], [None]], 0),
     # dependencies
     "lock_parents": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "await_active": _hot("job_pkey, Tid Scan", lambda s: [_ids(s.runs)], 2 * BATCH),
@@ -237,6 +237,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
     "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
     "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
+    "past_occurrences": _hot("job_pkey", lambda s: [[s.schedule], 10, None], 10, flat=False),  # more fall due meanwhile
+    "limit_waiters": _hot("job_limited", lambda _: [["default"], ["l"], 10_000], 28),
+    "limit_holders": _hot("job_running", lambda _: [["default"], ["l"]], BATCH + 2, flat=False),
     "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
     "beat": _hot("", lambda s: [[s.worker], None], 0),
@@ -258,12 +261,15 @@ HOT: Final[Mapping[str, Hot]] = {
     "is_retry": _hot("job_pkey", lambda s: [s.queued[0]], 1),
     "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
+    "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
-    "list_all": _hot("job_pkey", lambda _: _page([True, True]), 60, flat=False),
+    "list_all": _hot("job_pkey", lambda _: _page([True, True, None]), 60, flat=False),
     "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
-    "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant]), 60),
+    "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant, None]), 60),
+    "fresh_counts": _hot("job_pkey", lambda _: [50], 60, flat=False),
+    "fresh_counts_of_tenant": _hot("job_tenant", lambda s: [50, s.small_tenant], 60),
     "list_running": _hot(
-        "job_running, job_pkey", lambda _: [LAST, FIRST, *[None] * 5, 50, *[None] * 3], 2 * BATCH + 5, flat=False
+        "job_running, job_pkey", lambda _: [LAST, FIRST, *[None] * 5, 50, *[None] * 4], 2 * BATCH + 5, flat=False
     ),
 }
 """Every statement that names a job on the way of its life."""

@@ -1,6 +1,6 @@
 """`tide keeper`: the chores, for those who want to see one done."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -10,6 +10,9 @@ from tidewheel.clock import SystemClock
 from tidewheel.keeper import Chore, chore_named, chores_of
 from tidewheel.model.guessing import name_among
 from tidewheel.store.base import Store
+
+_PATIENCE: Final = 60.0
+"""Seconds for what a chore has left under way."""
 
 app = group("Look at the chores that every worker does beside its jobs.")
 
@@ -33,7 +36,10 @@ def run_once(
     async def do(store: Store) -> int:
         chores = _chores(store)
         name_among("chore", chore, [each.name for each in chores])
-        return await chore_named(chores, chore).run_once()
+        wanted = chore_named(chores, chore)
+        done = await wanted.run_once()
+        await wanted.stop(_PATIENCE)
+        return done
 
     typer.echo(f"{chore}: {session.ask(do)}")
 

@@ -95,24 +95,11 @@ class ArtifactCalls:
 
     async def fetch_artifact(self, digest: str, to: Path) -> None:
         """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all."""
-        async with self._transport.stream(f"{_ALL}/{digest}/content", silence=SILENCE) as answer:
-            place = urljoin(str(answer.request.url), answer.headers["location"])
-        elsewhere = self._elsewhere(place)
-        try:
-            with _appearing(to) as file:
-                hasher = hashlib.sha256()
-                async with elsewhere.stream(place, silence=SILENCE) as answer:
-                    async for piece in answer.aiter_bytes(PIECE):
-                        hasher.update(piece)
-                        await asyncio.to_thread(file.write, piece)
-                if hasher.hexdigest() != digest:
-                    raise Conflict(f"what came is not what has the digest {digest}")
-        finally:
-            await elsewhere.close()
+        await fetch(self._transport, self._clock, f"{_ALL}/{digest}/content", to, digest)
 
     async def _bring(self, upload: Upload, file: BinaryIO, size: int) -> ArtifactInfo:
         place = urljoin(str(self._transport.client.base_url), upload.url)
-        elsewhere = self._elsewhere(place)
+        elsewhere = signed(place, self._clock)
         try:
             headers = {"content-length": str(size)}
             if upload.complete is None:
@@ -125,10 +112,29 @@ class ArtifactCalls:
             content = await self._transport.write("POST", upload.complete, safe=True)
         return read(content, ArtifactInfo)
 
-    def _elsewhere(self, place: str) -> Transport:
-        """Return a way to a signed address, which may be that of a bucket and must not see the key."""
-        parts = urlsplit(place)
-        return Transport(Place(f"{parts.scheme}://{parts.netloc}"), self._clock)
+
+async def fetch(transport: Transport, clock: Clock, path: str, to: Path, digest: str | None = None) -> None:
+    """Copy what a path leads to; it appears whole, and with that digest if one is named, or not at all."""
+    async with transport.stream(path, silence=SILENCE) as answer:
+        place = urljoin(str(answer.request.url), answer.headers["location"])
+    elsewhere = signed(place, clock)
+    try:
+        with _appearing(to) as file:
+            hasher = hashlib.sha256()
+            async with elsewhere.stream(place, silence=SILENCE) as answer:
+                async for piece in answer.aiter_bytes(PIECE):
+                    hasher.update(piece)
+                    await asyncio.to_thread(file.write, piece)
+            if digest is not None and hasher.hexdigest() != digest:
+                raise Conflict(f"what came is not what has the digest {digest}")
+    finally:
+        await elsewhere.close()
+
+
+def signed(place: str, clock: Clock) -> Transport:
+    """Return a way to a signed address, which may be that of a bucket and must not see the key."""
+    parts = urlsplit(place)
+    return Transport(Place(f"{parts.scheme}://{parts.netloc}"), clock)
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -15,6 +16,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 VALUE_MARK: Final = "="
 """Between the name of a rule and the value that tells one of its keys from another: `account=17`."""
+MOST_WAITING: Final = 10_000
+"""How many who wait for a limit are counted."""
+MOST_HOLDERS: Final = 5
+"""How many who hold one are named."""
+MOST: Final = 2**31 - 1
+"""More never run at once, and a larger number fits in no column."""
 LOOK_STEP: Final = 10_000
 """Microseconds to which the time of a look is rounded up, so that many keys are looked at together."""
 
@@ -31,6 +38,17 @@ class Limit(msgspec.Struct, frozen=True):
     """How many may start at once by the rate."""
     rule: str | None = None
     """The rule that it follows; None if it was set for itself."""
+
+
+class LimitUse(msgspec.Struct, frozen=True):
+    """Who uses a limit now."""
+
+    tenant: str
+    key: str
+    waiting: int
+    """How many wait for it; no more than `MOST_WAITING` are counted."""
+    holders: list[UUID]
+    """Jobs that run under it, no more than `MOST_HOLDERS`, oldest first."""
 
 
 class LimitRule(msgspec.Struct, frozen=True):
@@ -55,10 +73,19 @@ def check_bounds(most: int | None, rate: Pace | None) -> None:
     """Refuse limits that would stop everything for ever, or nothing."""
     if most is None and rate is None:
         raise Invalid("most", "must be given, or a rate, or both")
-    if most is not None and most < 1:
-        raise Invalid("most", f"must be at least 1, not {most}; close a gate to stop a kind")
+    if most is not None:
+        _check_most(most)
     if rate is not None:
         check_pace(rate)
+
+
+def _check_most(most: object) -> None:
+    if type(most) is not int:
+        raise Invalid("most", f"must be a whole number, not {str(most)[:40]!r}")
+    if abs(most) > MOST:
+        raise Invalid("most", f"must be between 1 and {MOST}")
+    if most < 1:
+        raise Invalid("most", f"must be at least 1, not {most}; close a gate to stop a kind")
 
 
 def check_limit(key: str, most: int | None, rate: Pace | None = None) -> None:
