@@ -190,8 +190,8 @@ async def test_whose_code_has_the_loop_is_known_in_a_task_that_it_began() -> Non
     seen: list[UUID] = []
 
     async def below() -> None:
-        served.runner.tell_who_has_the_loop()
-        current = served.page.current
+        running.runner.tell_who_has_the_loop()
+        current = running.page.current
         assert current is not None
         seen.append(current.job_id)
 
@@ -200,18 +200,18 @@ async def test_whose_code_has_the_loop_is_known_in_a_task_that_it_began() -> Non
         return "7"
 
     gate = asyncio.Event()
-    served = Served(above=above, waits=partial(_waits, gate))
-    await served.clock.sleep(0)
+    running = Served(above=above, waits=partial(_waits, gate))
+    await running.clock.sleep(0)
     run = a_run(kind="above")
-    served.accept(a_run(kind="waits"), run)
-    await served.outcome()
+    running.accept(a_run(kind="waits"), run)
+    await running.outcome()
 
     assert seen == [run.job_id] * 2
-    served.page.turn(1.0)
-    served.runner.tell_who_has_the_loop()
-    assert served.page.current is None, "nobody's code is executed here"
+    running.page.turn(1.0)
+    running.runner.tell_who_has_the_loop()
+    assert running.page.current is None, "nobody's code is executed here"
     gate.set()
-    await served.close()
+    await running.close()
 
 
 async def test_the_page_tells_which_run_must_end_first() -> None:
