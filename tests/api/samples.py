@@ -60,6 +60,8 @@ _SCHEDULE: Final = {"name": "nightly-#", "kind": "report", "cron": "0 2 * * *"}
 _CONTENT: Final = "the bytes of a tool"
 _WINDOW: Final = {"start": "2030-01-01T00:00:00Z", "end": "2030-01-01T01:00:00Z"}
 _ANY: Final = {"if-match": "*"}
+_EVERY: Final = {"created_after": "2020-01-01T00:00:00Z"}
+"""What all jobs of all tenants meet."""
 
 
 SAMPLES: Final = {
@@ -76,8 +78,8 @@ SAMPLES: Final = {
     "cancel_job": Sample("/v1/jobs/{}/cancel", "waiting", {"reason": "because"}),
     "retry_job": Sample("/v1/jobs/{}/retry", "dead"),
     "erase_job": Sample("/v1/jobs/{}/erase", "dead"),
-    "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": {"kind": "none"}}),
-    "retry_jobs": Sample("/v1/jobs/retry", body={"where": {"kind": "none"}}),
+    "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": _EVERY}),
+    "retry_jobs": Sample("/v1/jobs/retry", body={"where": _EVERY}),
     "search_logs": Sample("/v1/logs"),
     "follow_logs": Sample("/v1/logs/tail", endless=True),
     "get_statistics": Sample("/v1/stats"),
@@ -108,7 +110,7 @@ SAMPLES: Final = {
     "list_occurrences": Sample("/v1/schedules/{}/occurrences", "schedule"),
     "list_dead_groups": Sample("/v1/dead-letters/groups"),
     "list_dead_letters": Sample("/v1/dead-letters"),
-    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {"kind": "none"}}),
+    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {}}),
     "retry_dead_letter": Sample("/v1/dead-letters/{}/retry", "dead", {"args": {"to": "ann"}}),
     "list_gates": Sample("/v1/gates"),
     "close_gate": Sample("/v1/gates", body={"mode": "hold", "kind": "none"}),
