@@ -3,7 +3,8 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,6 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.builders import a_claim, a_worker, outcome_of
 from tests.cli.terminal import tide
+from tidewheel.cli import bulk, picking
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
@@ -174,7 +176,7 @@ def test_what_is_shown_is_the_same_in_all_three_forms(tmp_path: Path) -> None:
 def test_lines_and_results_of_a_job_are_printed(tmp_path: Path) -> None:
     job = submit(tmp_path, "--task", "t")
     early = tide(tmp_path, "job", "result", job)
-    assert (early.returncode, "is still queued" in early.stderr) == (2, True)
+    assert (early.returncode, "is still queued" in early.stderr) == (1, True)
     work(tmp_path, Cause.RETURNED, '{"sent": 3}', "one", "two")
     assert tide(tmp_path, "job", "logs", job).stdout == "one\ntwo\n"
     assert tide(tmp_path, "job", "logs", "-f", job).stdout == "one\ntwo\n"
@@ -206,6 +208,38 @@ def test_many_jobs_are_cancelled_or_sent_round_again_only_after_they_were_counte
     nothing = tide(tmp_path, "job", "cancel")
     assert (nothing.returncode, "name jobs by their ids" in nothing.stderr) == (2, True)
     assert answer(tmp_path, "job", "cancel", kept)[0]["state"] == "cancelled"
+
+
+def test_jobs_that_are_named_are_all_cancelled_but_for_one_that_there_is_not(tmp_path: Path) -> None:
+    first, last, missing = submit(tmp_path, "--", "ls"), submit(tmp_path, "--", "ls"), str(uuid4())
+    done = tide(tmp_path, "job", "cancel", first, missing, last)
+    assert (done.returncode, done.stderr) == (1, f"tide: no job {missing}\n")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["id", "state"],
+        [first, "cancelled"],
+        [last, "cancelled"],
+    ]
+
+
+def test_many_are_cancelled_and_sent_round_again_page_by_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picking, "PAGE", 2)
+    monkeypatch.setattr(bulk, "AT_ONCE", 2)
+    shown: list[tuple[int, int]] = []
+
+    @contextmanager
+    def bar(_: str) -> Iterator[Callable[[str, int, int], None]]:
+        yield lambda _, done, total: shown.append((done, total))
+
+    monkeypatch.setattr(bulk, "progress", bar)
+    for _ in range(5):
+        submit(tmp_path, "--", "ls")
+    done = tide(tmp_path, "job", "cancel", "--queue", "default", "--yes")
+    assert (done.returncode, done.stdout) == (0, "5 cancelled, 0 asked to stop\n")
+    assert shown == [(2, 5), (4, 5), (5, 5)]
+    again = tide(tmp_path, "job", "retry", "--queue", "default", "--state", "cancelled", "--yes")
+    assert (again.returncode, again.stdout) == (0, "5 sent round again\n")
+    assert shown[3:] == [(2, 5), (4, 5), (5, 5)]
+    assert len(answer(tmp_path, "job", "list", "--state", "queued")) == 5
 
 
 def test_one_that_cannot_be_sent_round_again_is_told(tmp_path: Path) -> None:

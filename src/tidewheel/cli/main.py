@@ -1,5 +1,6 @@
 """The root of the command line: which commands there are, and what becomes of errors."""
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -137,6 +138,9 @@ def run(words: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that is no text must not be the end of whoever prints it
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run())
 
 
