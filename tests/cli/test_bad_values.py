@@ -15,17 +15,8 @@ from tests.cli.terminal import surroundings, tide
 from tests.cli.test_config import commands
 from tidewheel.cli.main import run
 
-SILLY = (
-    "",
-    "-1",
-    "9" * 20,
-    "nan",
-    "1e400",
-    "a\0b",
-    "\udcff",
-    "x" * 5000,
-    "0001-01-01T00:00:00",
-)
+NUMBERS = ("", "-1", "9" * 20, "nan", "1e400")
+TEXTS = ("", "9" * 20, "a\0b", "\udcff", "x" * 5000, "0001-01-01T00:00:00")
 RUNNING = ("demo", "server", "up", "worker")
 """What would go on until it is told to stop."""
 
@@ -72,7 +63,7 @@ def test_silly_values_are_taken_or_refused_in_one_line(
         needed = [each for each in command.params if each.required and each.name != option.name]
         needed.sort(key=lambda each: each.param_type_name == "option")
         words = [word for each in needed for word in _given(each, good.get(each.name, "x"))]
-        for value in SILLY:
+        for value in NUMBERS if option.type.name.startswith(("int", "float")) else TEXTS:
             given = [*_given(option, value), *_rest(path, option)]
             if option.param_type_name != "option":
                 given = ["--", *given]
