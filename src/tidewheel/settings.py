@@ -16,12 +16,19 @@ from tidewheel.errors import Invalid
 from tidewheel.model.guessing import did_you_mean
 
 PREFIX: Final = "TIDE_"
-_OF_TASKS: Final = "TIDE_SECRET_"
+_OF_PLACES: Final = ("CONFIG", "PROFILE", "URL", "KEY", "TENANT", "OUTPUT")
+"""Variables that are read and are no settings of a process."""
+_OF_RUNS: Final = ("JOB_ID", "ATTEMPT", "FENCING_TOKEN", "OUTPUT_DIR", "RESULT")
+"""Variables that a job finds, which may call `tide` itself."""
+_OF_OTHERS: Final = ("SECRET_", "TEST_", "SERVICE_", "PORT_")
+"""How variables begin that are none of ours: secrets, and what Kubernetes sets for a service that is called tide."""
 CONFIG_NAME: Final = "tidewheel.toml"
 CONFIG_VARIABLE: Final = "TIDE_CONFIG"
 PROFILES: Final = "profile"
 """The table of a file that has a table for each profile: a place that one talks to by its name."""
 OF_PROFILE: Final = ("url", "key", "database", "tenant", "output")
+_SLIP: Final = 0.75
+"""How like another name one must be to be taken for a slip; other people may have variables that begin like ours."""
 _TYPES: Final[Mapping[type, str]] = {
     str: "text",
     int: "a whole number",
@@ -272,16 +279,21 @@ def resolve(said: Mapping[str, Any], file: Path | None, environment: Mapping[str
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return complaints about variables that look like settings and are none."""
-    known = {setting.variable for setting in SETTINGS.values()}
-    return [
-        f"{name} is no setting{hint}"
-        for name in environment
-        if name.startswith(PREFIX)
-        and not name.startswith(_OF_TASKS)
-        and name not in known
-        and (hint := did_you_mean(name[len(PREFIX) :], SETTINGS))
-    ]
+    """Return the variables that look like settings and are none; one that is empty is as if it were not there."""
+    known = {PREFIX + name for name in (*_OF_PLACES, *_OF_RUNS)}
+    for setting in SETTINGS.values():
+        known |= {setting.variable, f"{setting.variable}_FILE"} if setting.secret else {setting.variable}
+    others = tuple(PREFIX + start for start in _OF_OTHERS)
+    ours = [name for name, value in environment.items() if name.startswith(PREFIX) and value]
+    return sorted(name for name in ours if name not in known and not name.startswith(others))
+
+
+def check_variables(environment: Mapping[str, str]) -> None:
+    """Refuse a variable that is so like one of ours that it must be a slip: what it says would go unheard."""
+    known = [*(name.upper() for name in SETTINGS), *_OF_PLACES]
+    for name in unknown_variables(environment):
+        if guess := did_you_mean(name.removeprefix(PREFIX), known, likeness=_SLIP):
+            raise Invalid(name, f"is no setting{guess.replace('mean ', f'mean {PREFIX}')}")
 
 
 def shown(value: Value) -> Any:

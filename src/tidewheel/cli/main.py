@@ -13,7 +13,15 @@ from typer.main import get_command
 
 from tidewheel.cli.lazy import Entry, add_lazily, loaded
 from tidewheel.errors import Invalid, TideError, Unauthenticated, Unavailable
-from tidewheel.settings import CONFIG_VARIABLE, SETTINGS, find_file, read_file, read_secret_files, variables_of_profile
+from tidewheel.settings import (
+    CONFIG_VARIABLE,
+    SETTINGS,
+    check_variables,
+    find_file,
+    read_file,
+    read_secret_files,
+    variables_of_profile,
+)
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -80,13 +88,26 @@ def root(
 ) -> None:
     """Run jobs on time."""
     del show_version
+    try:
+        said = _settle(config_file, profile)
+    except Invalid as error:
+        if context.invoked_subcommand != "doctor":
+            raise
+        context.obj = error  # which says so together with all else
+        return
+    if said:
+        context.default_map = _defaults_of(context, said)
+
+
+def _settle(config_file: str | None, profile: str | None) -> dict[str, Any]:
+    """Return what the file of settings says; what a profile or a secret file stands for becomes a variable."""
     os.environ.update(read_secret_files(os.environ))
+    check_variables(os.environ)
     file = find_file(config_file, os.environ, Path.cwd())
     said = {} if file is None else read_file(file)
     if profile is not None:
         os.environ.update(variables_of_profile(said, profile, os.environ))
-    if said:
-        context.default_map = _defaults_of(context, said)
+    return said
 
 
 def _defaults_of(context: Any, said: Mapping[str, Any]) -> dict[str, Any]:

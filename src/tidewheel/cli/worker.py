@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -23,6 +24,7 @@ from tidewheel.observe import page
 from tidewheel.observe.catalogue import build_info
 from tidewheel.observe.own_log import LogSetup, announce, log_setup, write_log
 from tidewheel.observe.tracing import check_endpoint
+from tidewheel.settings import unknown_variables
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
@@ -33,6 +35,7 @@ from tidewheel.worker.metrics_port import MetricsPort
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.supervisor import Supervisor
 
+_log = logging.getLogger(__name__)
 MODULES: Final = Modules(
     runner="tidewheel.cli.children.runner",
     host="tidewheel.cli.children.host",
@@ -144,6 +147,8 @@ def plan_of(
 def run_worker(plan: WorkerPlan, drain: float, first: Callable[[], Awaitable[object]] | None = None) -> None:
     """Do what is to be done first, then run a worker, until a signal ends it."""
     write_log(plan.log, process="supervisor", worker=plan.name)
+    for name in unknown_variables(os.environ):
+        _log.warning("%s is no setting, and is not heeded", name)
     uvloop.run(_until_told(plan, drain, first))
 
 
