@@ -39,7 +39,7 @@ COMMANDS: Final = {
     "schedule": Entry("schedule:app", "Make schedules, look at them and steer them."),
     "queue": Entry("queue:app", "See what waits in which queue, and bound how much may."),
     "gate": Entry("gate:app", "Hold, drop or slow all jobs of a kind, a queue or a tenant."),
-    "limit": Entry("limit:app", "Bound how many jobs that share a key run at once, or start in a time."),
+    "limit": Entry("limit:app", "Bound how many jobs that share a key run at once, start in a time, or wait."),
     "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
     "notify": Entry("notify:app", "Tell people and programs what becomes of jobs."),
     "alert": Entry("alert:app", "See what is wrong, and say who looks after it."),
