@@ -38,7 +38,8 @@ _TYPES: Final[Mapping[type, str]] = {
 }
 _SERVING: Final = ("server", "up")
 _WORKING: Final = ("worker", "up")
-_PROCESSES: Final = ("server", "worker", "up")
+_KEEPING: Final = ("worker", "up", "keeper run")
+_PROCESSES: Final = ("server", "worker", "up", "keeper run")
 
 
 class Setting(NamedTuple):
@@ -157,9 +158,9 @@ _TABLE: Final = (
         int,
         None,
         "The port on which it answers /metrics, /livez and /readyz; 0 takes any that is free. Without it, none.",
-        ("worker",),
+        ("worker", "keeper run"),
     ),
-    Setting("metrics_host", str, "127.0.0.1", "The address of that port.", ("worker",)),
+    Setting("metrics_host", str, "127.0.0.1", "The address of that port.", ("worker", "keeper run")),
     Setting("keeper", bool, default=True, help="Whether to do a share of the chores.", commands=("server", "worker")),
     Setting(
         "secrets",
@@ -174,22 +175,22 @@ _TABLE: Final = (
         list,
         [],
         "How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind. May be repeated.",
-        _WORKING,
+        _KEEPING,
     ),
-    Setting("max_age", str, "14d", "How long a job may wait since it was last due, or off.", _WORKING),
+    Setting("max_age", str, "14d", "How long a job may wait since it was last due, or off.", _KEEPING),
     Setting(
         "notify_private",
         list,
         [],
         "A private network that messages may be sent to, such as 10.0.0.0/8; public ones always may. May be repeated.",
-        ("server", "worker", "up"),
+        _PROCESSES,
     ),
     Setting(
         "alert",
         list,
         [],
         "From when on an alert fires, such as queue_age=20m, clock_offset=1s or free_disk=2GiB. May be repeated.",
-        ("server", "worker", "up"),
+        _PROCESSES,
     ),
 )
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType({setting.name: setting for setting in _TABLE})

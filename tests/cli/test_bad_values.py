@@ -17,7 +17,7 @@ from tidewheel.cli.main import run
 
 NUMBERS = ("", "-1", "9" * 20, "nan", "1e400")
 TEXTS = ("", "9" * 20, "a\0b", "\udcff", "x" * 5000, "0001-01-01T00:00:00")
-RUNNING = ("demo", "server", "up", "worker")
+RUNNING = ("demo", "keeper", "server", "up", "worker")
 """What would go on until it is told to stop."""
 
 

@@ -48,7 +48,9 @@ COMMANDS: Final = {
     "import": Entry("importing:app", "Make schedules of what another scheduler runs."),
     "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),
     "server": Entry("server:server", "Answer HTTP requests until SIGTERM or Ctrl-C."),
-    "keeper": Entry("keeper:app", "Look at the chores that every worker does beside its jobs."),
+    "keeper": Entry(
+        "keeper:app", "Do the chores until SIGTERM or Ctrl-C; every server and worker does its share of them, too."
+    ),
     "db": Entry("db:app", "Look after the database: its schema, and moving to another one."),
     "config": Entry("config:app", "Look at the settings."),
     "doctor": Entry("doctor:doctor", "Look whether everything is as it should be, and say what to do where not."),
@@ -114,23 +116,19 @@ def _defaults_of(context: Any, said: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a file says, for the command that was called."""
     called = context.invoked_subcommand
     command = context.command.commands.get(called)
-    return {} if command is None else _defaults_in({called: loaded(command)}, said)
+    return {} if command is None else {called: _defaults_in(called, loaded(command), said)}
 
 
-def _defaults_in(commands: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return for each command those settings that it has."""
-    found: dict[str, Any] = {}
-    for name, command in commands.items():
-        if hasattr(command, "commands"):
-            found[name] = _defaults_in(command.commands, said)
-            continue
-        own = {parameter.name for parameter in command.params}
-        found[name] = {
-            key: value
-            for key, value in said.items()
-            if key in own and (SETTINGS[key].commands is None or name in (SETTINGS[key].commands or ()))
-        }
-    return found
+def _defaults_in(name: str, command: Any, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings that a command has, or for each command of a group those that it has."""
+    if hasattr(command, "commands"):
+        return {part: _defaults_in(f"{name} {part}", each, said) for part, each in command.commands.items()}
+    own = {parameter.name for parameter in command.params}
+    return {
+        key: value
+        for key, value in said.items()
+        if key in own and (SETTINGS[key].commands is None or name in (SETTINGS[key].commands or ()))
+    }
 
 
 def commands() -> TyperGroup:

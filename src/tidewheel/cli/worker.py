@@ -201,6 +201,8 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
         async with _showing(supervisor, plan):
             if plan.inline or plan.slots:
                 announce(plan.log, f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
+            elif not plan.servers:
+                announce(plan.log, f"{plan.name} does the chores. Ctrl-C stops it.")
             await supervisor.run()
     finally:
         await store.close()

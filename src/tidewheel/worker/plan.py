@@ -30,6 +30,7 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     app: str | None = None
     queues: tuple[str, ...] = ("default",)
+    """None at all for a keeper alone."""
     inline: int = 1
     """How many runners, each a process with an event loop."""
     concurrency: int = 100
@@ -146,5 +147,5 @@ def _check(plan: WorkerPlan) -> None:
     ):
         if not least <= value <= (MOST_CHILDREN if field in ("inline", "workers") else 10_000):
             raise Invalid(field, f"must be at least {least}, and not {value}")
-    if not plan.inline and not plan.slots and not plan.servers:
+    if plan.queues and not plan.inline and not plan.slots and not plan.servers:
         raise Invalid("slots", "a worker without runners and without slots runs nothing")
