@@ -19,7 +19,7 @@ from tidewheel.sdk.limiting import Limits
 from tidewheel.sdk.notifications import Notifications
 from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
-from tidewheel.sdk.task import Signature
+from tidewheel.sdk.task import Signature, one_connection
 from tidewheel.sdk.tenants import Tenants
 from tidewheel.sdk.transaction import Transaction, arun_transaction
 
@@ -91,13 +91,19 @@ class App(Desk):
     # Many at once
 
     def enqueue_many(self, calls: Sequence[Signature[Any]], *, connection: Any = None) -> list[Job[Any]]:
-        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`."""
-        answers = self.submit([call.spec() for call in calls], connection)
+        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`.
+
+        With a connection, given here or by `using` of any call, all of them are part of its transaction.
+        """
+        answers = self.submit([call.spec() for call in calls], one_connection(calls, connection))
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 
     async def aenqueue_many(self, calls: Sequence[Signature[Any]], *, connection: Any = None) -> list[Job[Any]]:
-        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`."""
-        answers = await self.asubmit([call.spec() for call in calls], connection)
+        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`.
+
+        With a connection, given here or by `using` of any call, all of them are part of its transaction.
+        """
+        answers = await self.asubmit([call.spec() for call in calls], one_connection(calls, connection))
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 
     # Jobs without a function
