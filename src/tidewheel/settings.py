@@ -89,6 +89,12 @@ _TABLE: Final = (
         "Where large results and artifacts live: file:///folder or s3://bucket/prefix. "
         "By default a folder beside the SQLite file, or in the current directory.",
     ),
+    Setting(
+        "max_args_bytes",
+        int,
+        256 * 1024,
+        "How many bytes the arguments of a job may have as JSON, from 1024 to 983040; schedules stay at 262144.",
+    ),
     Setting("host", str, "127.0.0.1", "The address to listen on.", _SERVING),
     Setting("port", int, 8433, "The port to listen on; 0 takes any that is free.", _SERVING),
     Setting(

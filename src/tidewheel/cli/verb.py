@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import msgspec
 import typer
 
-from tidewheel.cli.options import Database
+from tidewheel.cli.options import Database, setting
 from tidewheel.cli.showing import Format, Output
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.job import DEFAULT_TENANT
+from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.base import Store
 from tidewheel.wiring import DEFAULT_URL, is_server, open_store
 
@@ -34,6 +35,7 @@ Url = Annotated[
         help="A server to talk to, in place of the database, with its key in TIDE_KEY: https://host.",
     ),
 ]
+MaxArgsBytes = Annotated[int, setting("max_args_bytes", hidden=True)]
 Tenant = Annotated[str, typer.Option("--tenant", envvar="TIDE_TENANT", help="Whose jobs are meant.")]
 
 
@@ -44,6 +46,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     url: Url = None
     tenant: Tenant = DEFAULT_TENANT
     output: Output = Format.TABLE
+    max_args_bytes: MaxArgsBytes = MAX_ARGS_BYTES
 
     @property
     def place(self) -> str:
@@ -77,7 +80,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _open(self) -> Store:
         try:
-            return await open_store(self.place)
+            return await open_store(self.place, max_args_bytes=self.max_args_bytes)
         except Unavailable as error:
             if not is_server(self.place):
                 raise
@@ -88,7 +91,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         """Return an app without tasks that keeps its jobs there."""
         from tidewheel.sdk.app import App  # noqa: PLC0415 - most commands do without
 
-        return App(self.place, tenant=self.tenant)
+        return App(self.place, tenant=self.tenant, max_args_bytes=self.max_args_bytes)
 
 
 def verb(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -15,7 +15,7 @@ import msgspec
 import uvloop
 
 from tidewheel.blobs import open_blobs
-from tidewheel.cli.options import Blobs, Database, SecretsFolder, default, parse_labels, setting
+from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, SecretsFolder, default, parse_labels, setting
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.resources import Offer, parse_resources
@@ -98,6 +98,7 @@ def worker(
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
     alert: AlertBounds = default("alert"),
+    max_args_bytes: MaxArgsBytes = default("max_args_bytes"),
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -116,6 +117,7 @@ def worker(
         otel=check_endpoint(otel_endpoint),
         metrics=None if metrics_port is None else (metrics_host, metrics_port),
         upkeep=parse_upkeep(keep, max_age, notify_private, alert),
+        max_args_bytes=max_args_bytes,
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 
@@ -192,7 +194,7 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
     if first is not None:
         await first()
     catalogue = [] if plan.app is None else await describe(plan.app, plan.environment)
-    store = await open_store(plan.database)
+    store = await open_store(plan.database, max_args_bytes=plan.max_args_bytes)
     try:
         open_blobs(plan.blobs)  # refuses what names no place, before anything runs
         await _declare(store, plan, catalogue)

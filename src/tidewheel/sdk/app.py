@@ -22,6 +22,7 @@ from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature, one_connection
 from tidewheel.sdk.tenants import Tenants
 from tidewheel.sdk.transaction import Transaction, arun_transaction
+from tidewheel.wiring import args_bound
 
 T = TypeVar("T")
 
@@ -30,9 +31,10 @@ class App(Desk):
     """Declares tasks and enqueues jobs. Nothing is opened before the first job.
 
     The database is `url`, or TIDE_DATABASE, or a SQLite file in the current folder. An `https://` address of a server
-    serves as well, with a `key` (or TIDE_KEY) if it asks for one. Large results are read from
-    `blobs`, or TIDE_BLOBS, or a folder beside the SQLite file. Methods whose names begin with `a` are for async code;
-    their twins without it are for all other code and wait.
+    serves as well, with a `key` (or TIDE_KEY) if it asks for one. Large results are read from `blobs`, or TIDE_BLOBS,
+    or a folder beside the SQLite file. The arguments of a job may have `max_args_bytes` as JSON, or
+    TIDE_MAX_ARGS_BYTES, or 256 KiB; a server goes by its own setting. Methods whose names begin with `a`
+    are for async code; their twins without it are for all other code and wait.
     """
 
     def __init__(
@@ -43,8 +45,11 @@ class App(Desk):
         tenant: str = DEFAULT_TENANT,
         clock: Clock | None = None,
         key: str | None = None,
+        max_args_bytes: int | None = None,
     ) -> None:
-        super().__init__(Place(url, clock or SystemClock(), blobs, key), tenant=check_name("tenant", tenant))
+        bound = None if max_args_bytes is None else args_bound(max_args_bytes)
+        place = Place(url, clock or SystemClock(), blobs, key, bound)
+        super().__init__(place, tenant=check_name("tenant", tenant))
 
     @property
     def task(self) -> Declaration:

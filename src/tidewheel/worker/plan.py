@@ -65,6 +65,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where they do, and to whom."""
     replica: str | None = None
     """A replica of the database for them to read lists from."""
+    max_args_bytes: int | None = None
+    """How large the arguments of jobs may be that they take in; None for what the environment says."""
 
 
 class Modules(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +136,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         otel=plan.otel,
         serve=plan.serve,
         replica=plan.replica,
+        max_args_bytes=plan.max_args_bytes,
     )
 
 
