@@ -227,7 +227,7 @@ def test_many_are_cancelled_and_sent_round_again_page_by_page(tmp_path: Path, mo
     shown: list[tuple[int, int]] = []
 
     @contextmanager
-    def bar(_: str) -> Iterator[Callable[[str, int, int], None]]:
+    def bar() -> Iterator[Callable[[str, int, int], None]]:
         yield lambda _, done, total: shown.append((done, total))
 
     monkeypatch.setattr(bulk, "progress", bar)

@@ -15,6 +15,7 @@ from tidewheel.blobs.names import check_digest
 from tidewheel.cli.job import Limit
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import Blobs
+from tidewheel.cli.progress import bytes_moved
 from tidewheel.cli.showing import Columns, Format, show_list, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid
@@ -50,8 +51,8 @@ def put(
     path = Path(file)
     made: Any
     if session.on_server:
-        with session.client() as tide:
-            made = tide.put_artifact(path, name=name)
+        with session.client() as tide, bytes_moved(path.stat().st_size) as moved:
+            made = tide.put_artifact(path, name=name, moved=moved)
     else:
         made = _put(session, path, path.name if name is None else name, blobs)
     if session.output is Format.TABLE:
@@ -79,12 +80,16 @@ def get(session: Session, digest: Digest, *, to: To = None, blobs: Blobs = None)
     chosen = None if to is None else _chosen(to)
     if session.on_server:
         with session.client() as tide:
-            place = chosen or _place(tide.artifact(digest).name, digest)
-            tide.fetch_artifact(digest, place)
+            there = tide.artifact(digest)
+            place = chosen or _place(there.name, digest)
+            with bytes_moved(there.size) as moved:
+                tide.fetch_artifact(digest, place, moved=moved)
     else:
         known = session.ask(lambda store: store.get_artifact(digest, tenant=session.tenant))
         place = chosen or _place(known.name, digest)
-        asyncio.run(open_blobs(blobs_url(session.database, blobs)).fetch(digest, place, replace=to is not None))
+        kept = open_blobs(blobs_url(session.database, blobs))
+        with bytes_moved(known.size) as moved:
+            asyncio.run(kept.fetch(digest, place, replace=to is not None, moved=moved))
     typer.echo(place)
 
 
@@ -93,7 +98,7 @@ def _put(session: Session, file: Path, name: str, blobs: str | None) -> Any:
     size = file.stat().st_size
 
     async def bring(store: Store) -> Any:
-        digest = await place.put_file(file)
+        digest = await place.put_file(file, moved)
         spec = ArtifactSpec(tenant=session.tenant, digest=digest, size=size, name=name)
         made = await store.add_artifact(check_artifact(spec))
         # Until it was noted, an earlier one with this digest may have been on its way out.
@@ -101,7 +106,8 @@ def _put(session: Session, file: Path, name: str, blobs: str | None) -> Any:
             await place.put_file(file)
         return made
 
-    return session.ask(bring)
+    with bytes_moved(size) as moved:
+        return session.ask(bring)
 
 
 def _chosen(to: str) -> Path:

@@ -74,5 +74,5 @@ def act_on_pages(session: Session, where: JobFilter, total: int, act: Act) -> No
             done += len(page)
             tell("jobs", done, max(done, total))
 
-    with progress("") as tell:
+    with progress() as tell:
         session.ask(run)
