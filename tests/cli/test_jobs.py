@@ -14,7 +14,8 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.builders import a_claim, a_worker, outcome_of
 from tests.cli.terminal import tide
-from tidewheel.cli import bulk, picking
+from tidewheel.cli import bulk, following, picking
+from tidewheel.clock import SystemClock
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
@@ -249,6 +250,27 @@ def test_one_that_cannot_be_sent_round_again_is_told(tmp_path: Path) -> None:
     assert "1 were left alone" in left.stderr
     gone = tide(tmp_path, "job", "show", str(uuid4()))
     assert (gone.returncode, gone.stderr[:12]) == (1, "tide: no job")
+
+
+@pytest.mark.parametrize("cause", [Cause.RETURNED, Cause.GAVE_UP])
+@pytest.mark.parametrize("option", ["--wait", "--follow"])
+def test_a_job_is_waited_for_and_followed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, cause: Cause
+) -> None:
+    class Meanwhile(SystemClock):
+        async def sleep(self, _: float) -> None:
+            """Let the job be run while the command waits."""
+            await asyncio.to_thread(work, tmp_path, cause, "7" if good else None, "one", "two")
+
+    good = cause is Cause.RETURNED
+    monkeypatch.setattr(following, "SystemClock", Meanwhile)
+    done = tide(tmp_path, "submit", option, "--task", "t")
+    job, *said = done.stderr.splitlines()
+    assert (str(UUID(job)), done.returncode) == (job, 0 if good else 1)
+    assert done.stdout.splitlines() == ["one", "two", *(["7"] if good else [])]
+    end = ["succeeded, run 1"] if good else ["dead, run 1: no answer", "at all"]
+    standing = ["tide: queued", f"tide: {end[0]}", *end[1:]] if option == "--follow" else []
+    assert said == [*standing, *([] if good else [f"tide: job {job} is dead: no answer", "at all"])]
 
 
 @pytest.fixture(autouse=True)
