@@ -87,7 +87,7 @@ _TABLE: Final = (
         str,
         None,
         "Where large results and artifacts live: file:///folder or s3://bucket/prefix. "
-        "By default a folder beside the SQLite file, or in the current directory.",
+        "By default with the server, in a folder beside the SQLite file, or in the current directory.",
     ),
     Setting(
         "max_args_bytes",

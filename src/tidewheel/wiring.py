@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 from urllib.parse import SplitResult, urlsplit
 
-from tidewheel.clock import Clock
+from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.submission import check_args_bound
 from tidewheel.settings import SETTINGS
@@ -100,9 +100,9 @@ def replica_of(url: str) -> "Callable[[], Awaitable[ReplicaStore]]":
 
 
 def blobs_url(database: str, chosen: str | None = None) -> str:
-    """Return where large things live: where someone chose, or in a folder beside the SQLite file or right here."""
-    if chosen is not None:
-        return chosen
+    """Return where large things live: where chosen, behind the server, beside the SQLite file, or right here."""
+    if chosen is not None or is_server(database):
+        return chosen or database
     is_file = _split(database).scheme == "sqlite"
     folder = sqlite_path(database).absolute().parent if is_file else Path.cwd()
     return (folder / "tidewheel-blobs").as_uri()
@@ -118,9 +118,20 @@ def files_of(database: str) -> tuple[str, ...]:
 
 async def open_all(setup: "Setup") -> tuple[Store, "Blobs"]:
     """Open the store and the blobs that a child of a worker was told of."""
-    from tidewheel.blobs import open_blobs  # noqa: PLC0415 - whoever only asks the store does without
-
     return await open_store(setup.database, max_args_bytes=setup.max_args_bytes), open_blobs(setup.blobs)
+
+
+def open_blobs(url: str, key: str | None = None, clock: Clock | None = None) -> "Blobs":
+    """Open the place for large things that a URL names; one behind a server is asked with a key (or TIDE_KEY)."""
+    from tidewheel import blobs  # noqa: PLC0415 - whoever only asks the store does without
+
+    if not is_server(url):
+        return blobs.open_blobs(url)
+    from tidewheel.client.server_blobs import ServerBackend  # noqa: PLC0415 - its client is not loaded for nothing
+    from tidewheel.store.remote.transport import Place  # noqa: PLC0415 - as above
+
+    place = Place(url, key or os.environ.get("TIDE_KEY") or None)
+    return blobs.Blobs(ServerBackend(place, clock or SystemClock()))
 
 
 def _postgres(url: str, clock: Clock | None, max_args_bytes: int) -> Database:

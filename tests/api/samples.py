@@ -32,7 +32,7 @@ from tidewheel.model.log import LogLine
 from tidewheel.model.notification import Event, SubscriptionSpec
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
-from tidewheel.server.grants import Download, Upload, seal
+from tidewheel.server.grants import Bringing, Download, Upload, seal
 
 ROOT: Final = Actor(role=Role.ADMIN, name="root")
 
@@ -148,6 +148,9 @@ SAMPLES: Final = {
     "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),
     "find_unfit": Sample("/v1/workers/{}/unfit", "worker", {"total": {"cpu": 1000}}),
     "deregister_worker": Sample("/v1/workers/{}/deregister", "worker"),
+    "offer_output": Sample("/v1/jobs/{}/outputs", "running", {"token": 1, "size": 5, "name": "a.txt"}),
+    "upload_output": Sample("/v1/outputs/{}", "bringing", _CONTENT, {"content-type": "application/octet-stream"}),
+    "complete_output": Sample("/v1/outputs/{}/complete", "bringing"),
     "log_runs": Sample("/v1/logs", body={"lines": []}),
     "declare_app": Sample("/v1/declarations", body={}),
     "get_me": Sample("/v1/me"),
@@ -172,6 +175,7 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
         "settle_runs",
         "note_runs",
         "log_runs",
+        "offer_output",
         "find_unfit",
         "deregister_worker",
         "declare_app",
@@ -229,6 +233,21 @@ class Grounds:
         until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
         digest = sha256(content).hexdigest()
         grant = Upload(tenant=tenant, digest=digest, size=len(content), name="tool", by="ann", until=until)
+        return seal(grant, await self.api.service.signing_key())
+
+    async def running(self, tenant: str) -> UUID:
+        """A job that runs."""
+        job_id = await self.waiting(tenant)
+        queue = (await self.api.store.get(job_id)).queue
+        worker = await self.api.store.register(a_worker(queues=(queue,), tenant=tenant))
+        await self.api.store.claim(a_claim(worker.id, 1, queues=(queue,)))
+        return job_id
+
+    async def bringing(self, tenant: str) -> str:
+        """What allows to bring the result of a run."""
+        until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
+        size = len(msgspec.json.encode(_CONTENT))
+        grant = Bringing(job_id=await self.running(tenant), token=1, name=None, size=size, until=until)
         return seal(grant, await self.api.service.signing_key())
 
     async def download(self, tenant: str) -> str:

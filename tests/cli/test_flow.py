@@ -83,6 +83,7 @@ def test_workers_are_listed(tmp_path: Path) -> None:
         (("gate", "open"), 2, "gate: name a gate by its id"),
         (("gate", "open", "x"), 2, "gate: must be an id"),
         (("gate", "open", "--kind", "a"), 1, "no closed gate on just these"),
+        (("limit", "set", "k", "--most", "99999999999999999999"), 2, "most: must be between 1 and 2147483647"),
         (("limit", "set", "k"), 2, "most: must be given, or a rate"),
         (("limit", "set", "k", "--burst", "3"), 2, "burst: belongs to a rate"),
         (("limit", "set", "k", "--rate", "fast"), 2, "rate: must be a number of starts per"),

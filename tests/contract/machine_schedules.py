@@ -67,9 +67,17 @@ class ScheduleMachine(RunMachine):
         known = self.reference.schedules[schedule_id]
         version = known.version - behind
         expected = self.reference.refusal(spec, known, version)
+        due = self.reference.settle_due(schedule_id)
         changed = self._try(self.stores[which].change_schedule(schedule_id, spec, version=version), expected)
+        self._follow_due(which, schedule_id, due)
         if changed is not None:
             self.seen["taken back"] += self.reference.change(changed)
+
+    def _follow_due(self, which: int, schedule_id: UUID, due: int) -> None:
+        """Learn of the jobs of what was due, which a change does not lose."""
+        if due:
+            self.seen["due before a change"] += due
+            self.reference.follow(schedule_id, self.do(self.stores[which].occurrences(schedule_id, limit=1000)))
 
     def create_schedule(self, which: int, spec: ScheduleSpec) -> None:
         made = self._try(self.stores[which].create_schedule(spec), self.reference.refusal(spec))
@@ -86,7 +94,9 @@ class ScheduleMachine(RunMachine):
             self.do(store.delete_schedule(schedule_id))
             self.reference.delete(schedule_id)
             return
+        due = self.reference.settle_due(schedule_id) if how == "pause" else 0
         self.do(store.pause_schedule(schedule_id) if how == "pause" else store.resume_schedule(schedule_id))
+        self._follow_due(which, schedule_id, due)
         self.reference.pause(schedule_id, paused=how == "pause")
 
     @rule(which=WHICH, pick=PICK, key=st.sampled_from([None, None, "i", "t"]))

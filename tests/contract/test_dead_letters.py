@@ -1,7 +1,7 @@
 """Dead letters: their groups, lists of them, and how they are sent round again."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +18,8 @@ from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.postgres.dead_letters import DeadLetters as PostgresDeadLetters
+from tidewheel.store.sqlite.dead_letters import DeadLetters as SqliteDeadLetters
 
 NO_ANSWER = Failure(reason="error", message="no answer after 3 s")
 NO_HOST = Failure(reason="error", message="no such host")
@@ -66,6 +68,39 @@ async def test_dead_letters_fall_into_groups_by_kind_and_fingerprint(
     assert (third.kind, third.jobs) == ("mail", 1)
     assert await store.dead_groups(limit=1) == [first]
     assert await store.dead_groups(DeadFilter(kind="mail")) == [third]
+
+
+@pytest.mark.parametrize("then", ["cancelled", "dead again"])
+async def test_what_happened_to_a_dead_letter_while_it_was_chosen_is_not_undone(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    """Another redrive sent it round in between, and then someone cancelled it, or it died a second time."""
+    (job_id,) = await die(store, worker)
+
+    async def in_between() -> None:
+        assert (await store.redrive_dead(DeadFilter())).jobs == [job_id]
+        if then == "cancelled":
+            await store.cancel(job_id)
+            return
+        (run,) = await claim(store, worker)
+        await store.settle(worker.id, [outcome_of(run, Cause.GAVE_UP, error=NO_HOST)])
+
+    interrupt_redrives(monkeypatch, in_between)
+    assert (await store.redrive_dead(DeadFilter())).jobs == []
+    assert await state_of(store, job_id) is (State.CANCELLED if then == "cancelled" else State.DEAD)
+
+
+def interrupt_redrives(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Awaitable[None]]) -> None:
+    """Let something happen once, between the choice of the next redrive and its writing."""
+    waiting = [happens]
+    for part in (SqliteDeadLetters, PostgresDeadLetters):
+
+        async def tell(self: Any, jobs: list[UUID], told: Any = part._tell_children_of) -> None:
+            if waiting:
+                await waiting.pop()()
+            await told(self, jobs)
+
+        monkeypatch.setattr(part, "_tell_children_of", tell)
 
 
 async def test_only_the_dead_are_dead_letters(store: Store, worker: Worker) -> None:

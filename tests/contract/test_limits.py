@@ -1,5 +1,6 @@
 """Limits: decided in the claim, all keys or none, and given back at every kind of end."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,7 +10,7 @@ from tests.contract.backends import Backend
 from tests.contract.steps import claim, finish, in_order, settle, start, state_of, submit
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.gate import GateMode, GateSpec
-from tidewheel.model.limit import Limit
+from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.outcome import Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import Cause, State
@@ -262,13 +263,20 @@ async def test_limits_are_listed_by_tenant_and_key(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "most", "field"), [("l", 0, "most"), ("l", -1, "most"), ("", 1, "key"), ("n\0", 1, "key")]
+    ("key", "most", "field"),
+    [
+        ("", 1, "key"),
+        ("n\0", 1, "key"),
+        *[("l", most, "most") for most in (0, -1, "3", 1.5, True, 2**31, 99_999_999_999_999_999_999, -(10**5000))],
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else f"{max(value, -9)}",
 )
-async def test_a_limit_that_cannot_be_is_refused(store: Store, key: str, most: int, field: str) -> None:
-    with pytest.raises(Invalid) as refusal:
-        await store.set_limit(key, most)
-    assert refusal.value.field == field
-    assert await store.limits() == []
+async def test_a_limit_that_cannot_be_is_refused(store: Store, key: str, most: Any, field: str) -> None:
+    for refused in (store.set_limit(key, most), store.set_rule(LimitRule(key, most))):
+        with pytest.raises(Invalid) as refusal:
+            await refused
+        assert refusal.value.field in {field, "name"}
+    assert (await store.limits(), await store.rules()) == ([], [])
 
 
 async def test_a_limited_job_can_be_cancelled(store: Store, worker: Worker) -> None:

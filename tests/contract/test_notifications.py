@@ -16,6 +16,7 @@ from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.notifying import Shares
 
 OK = Answer(accepted=True, told="200")
 BUSY = Answer(accepted=False, told="503")
@@ -100,7 +101,7 @@ async def test_the_message_says_what_happened(store: Store, worker: Worker) -> N
     assert len(await heard(store)) == 1
     (parcel,) = await store.take_deliveries()
     assert parcel.text == "backup is dead: the disk is full"
-    assert '"type":"tidewheel.job.dead"' in parcel.body
+    assert '"type":"dev.tidewheel.job.dead"' in parcel.body
     assert '"specversion":"1.0"' in parcel.body
     assert '"team":"blue"' in parcel.body
 
@@ -172,7 +173,7 @@ async def test_two_who_tell_at_once_tell_once(backend: Backend, store: Store, wo
     await other.spread_happenings()
     keys = [d.key for d in await heard(store)]
     assert len(keys) == len(set(keys)) == 20
-    taken = await store.take_deliveries(limit=15) + await other.take_deliveries(limit=15)
+    taken = await store.take_deliveries(Shares(all=15)) + await other.take_deliveries(Shares(all=15))
     assert len({parcel.delivery_id for parcel in taken}) == 20
 
 
@@ -225,7 +226,7 @@ async def test_a_receiver_that_is_gone_disables_its_channel(store: Store, worker
     await store.submit([a_job(), a_job()])
     await finish(store, worker, await claim(store, worker))
     await heard(store)
-    parcel, *_ = await store.take_deliveries(limit=1)
+    parcel, *_ = await store.take_deliveries(Shares(all=1))
     assert await store.close_delivery(parcel, GONE)
     (channel,) = await store.channels()
     assert channel.disabled

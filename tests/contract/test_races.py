@@ -82,7 +82,9 @@ async def test_a_claim_in_flight_while_its_worker_is_reaped_strands_nothing(back
         worker = await busy.register(a_worker(ttl=2 * SECOND))
         ids += [answer.job_id for answer in await busy.submit(some_jobs(3))]
 
-        async def expire_and_reap(doomed: Worker = worker) -> Any:
+        async def expire_and_reap(doomed: Worker = worker, start: int = turn * turn // 10) -> Any:
+            for _ in range(start):  # a head start for the claim, ever longer, so that they meet at every step of it
+                await asyncio.sleep(0)  # noqa: TID251  # a turn of the loop, and no time
             await backend.clock.advance(2 * SECOND)
             return await reaper.reap(doomed.id, doomed.beat, count=False)
 
@@ -97,7 +99,7 @@ async def test_a_claim_in_flight_while_its_worker_is_reaped_strands_nothing(back
         assert await reaper.owned(worker.id) == []
     assert await everything(reaper, JobFilter(states=frozenset({State.RUNNING}))) == []
     await check_conserved(reaper, ids)
-    assert sum(won.values()) == 100
+    assert won.keys() == {"reaper", "claimer"}, "or they never met"
 
 
 async def test_claims_in_flight_while_many_workers_are_reaped_strand_nothing(backend: Backend) -> None:

@@ -7,6 +7,7 @@ from importlib.resources import files
 import httpx
 import pytest
 
+from tests.builders import a_job
 from tests.dashboard.site import Site
 from tests.dashboard.world import World
 
@@ -80,6 +81,41 @@ def test_a_filter_that_makes_no_sense_is_told_on_the_page(client: httpx.Client, 
     assert 'role="alert"' in answer.text
 
 
+def test_the_number_on_a_button_is_what_it_does(
+    client: httpx.Client, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidewheel.server.dashboard.pages.jobs.MOST_AT_ONCE", 2)
+    site.run(site.store.submit([a_job("many", queue="nobody") for _ in range(3)]))
+    page = client.get("/ui/jobs/bulk?action=cancel&kind=many")
+
+    assert "Cancel the newest 2 jobs" in page.text
+    token = re.findall(r'name="form_token" value="(\w+)"', page.text)[0]
+    done = client.post(
+        "/ui/jobs/bulk",
+        data={"form_token": token, "action": "cancel", "kind": "many"},
+        headers={"origin": site.url},
+        follow_redirects=True,
+    )
+    assert "2 of 2 jobs. There are more" in done.text
+
+
+def test_jobs_are_found_by_words_and_it_is_told_how_far_was_looked(
+    client: httpx.Client, site: Site, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert f"job-{world.done}" in client.get("/ui/jobs?q=NIGHTLY+team%3Dblu").text
+    assert f"job-{world.dead}" in client.get("/ui/jobs", params={"q": '"such file" thumb'}).text
+    assert "further back" not in client.get("/ui/jobs?q=nightly").text
+    assert 'role="alert"' in client.get("/ui/jobs?q=" + "+".join(map(str, range(30)))).text
+    monkeypatch.setattr("tidewheel.store.sqlite.searching.SCAN", 2)
+    site.run(site.store.submit([a_job("dull", queue="nobody") for _ in range(10)]))
+
+    page = client.get("/ui/jobs?q=nightly").text
+
+    assert "No job meets these conditions among those that were looked at" in page
+    assert "Look further back" in page
+    assert "Only the newest jobs were looked at, back to those made" in page
+
+
 def test_odd_requests_are_refused(client: httpx.Client, site: Site) -> None:
     ours = {"origin": site.url}
     assert (
@@ -90,6 +126,16 @@ def test_odd_requests_are_refused(client: httpx.Client, site: Site) -> None:
     assert client.post("/ui/gates", content=b"a=" + b"x" * 300_000, headers=form).status_code == 413
     assert client.request("DELETE", "/ui/gates").status_code == 404
     assert client.head("/ui").status_code == 200
+
+
+@pytest.mark.parametrize("most", ["inf", "nan", "-inf", "1e999", "2.5", "many", "99999999999999999999"])
+def test_a_number_that_is_none_is_told_with_its_field(client: httpx.Client, site: Site, most: str) -> None:
+    found = re.search(r'name="form_token" value="([^"]+)"', client.get("/ui/limits").text)
+    assert found is not None
+    form = {"form_token": found[1], "key": "odd", "most": most}
+    told = client.post("/ui/limits", data=form, headers={"origin": site.url})
+    alert = told.text.partition('role="alert"')[2].partition("</p>")[0]
+    assert (told.status_code, "most" in alert) == (422, True), alert
 
 
 def test_a_result_is_a_file_and_no_page(client: httpx.Client, world: World) -> None:

@@ -75,7 +75,6 @@ async def fill(store: Store) -> World:
         )
     await _tell(store)
     await _worry(store)
-    await store.take_census()
     return World(worker.id, running, done, dead, held, parent, child, evil, *(schedule.id for schedule in schedules))
 
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 from uuid import UUID, uuid4
 
 import pytest
@@ -331,3 +331,30 @@ async def test_a_chore_that_fails_is_logged_and_tried_again_and_stops_no_other(
     assert "bad" in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
+
+
+async def test_more_than_is_cleared_in_one_go_is_cleared_right_after(clock: FakeClock) -> None:
+    pieces = [1000] * 70
+    store = Mock(retire_deliveries=AsyncMock(side_effect=lambda: pieces.pop() if pieces else 0))
+    (chore,) = (chore for chore in chores_of(store, clock) if chore.name == "old-deliveries")
+    assert await chore.run_once() == 50_000
+    assert chore.pause() == timedelta(0)
+    assert await chore.run_once() == 20_000
+    assert chore.pause() is None
+
+
+async def test_what_a_chore_left_under_way_is_ended_with_the_keeper(clock: FakeClock) -> None:
+    stopped: list[float] = []
+
+    async def stop(patience: float) -> None:
+        stopped.append(patience)
+
+    async def nothing() -> int:
+        return 0
+
+    chore = Chore("slow", SECOND, nothing, stop=stop)
+    running = asyncio.ensure_future(Keeper(Shared(clock), [chore], clock, UUID(int=1)).run())
+    await clock.advance(SECOND)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert stopped == [0.0]

@@ -30,6 +30,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 def parcel(address: str) -> Parcel:
     return Parcel(
         delivery_id=uuid4(),
+        channel_id=uuid4(),
         tries=1,
         begun_at=NOON,
         key="job.1.dead",
@@ -103,6 +104,17 @@ async def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
         "[64:ff9b::7f00:1]",
         "[2002:7f00:1::]",
         "[fd00::1]",
+        "[64:ff9b:1::7f00:1]",
+        "[fec0::1]",
+        "[::127.0.0.1]",
+        "[::ffff:0:127.0.0.1]",
+        "[::]",
+        "[2002:a9fe:a9fe::]",
+        "[2001:0:7f00:1::80ff:fffe]",
+        "[2606:2800:220:1:0:5efe:127.0.0.1]",
+        "[2606:2800:220:1:200:5efe:10.0.0.1]",
+        "[ff0e::1]",
+        "[5f00::1]",
         "[fe80::1]",
     ],
 )
@@ -111,6 +123,26 @@ async def test_private_addresses_are_refused_however_they_are_spelled(receiver: 
     assert not answer.accepted
     assert answer.told in ("the host has a private address, which is not allowed", "the host is not known")
     assert receiver.got == []
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [
+        ("64:ff9b::5db8:d822", True),
+        ("::ffff:0:93.184.216.34", True),
+        ("2002:5db8:d822::1", True),
+        ("2606:2800:220:1:248:1893:25c8:1946", True),
+        ("64:ff9b:1::5db8:d822", False),
+        ("fec0::1", False),
+        ("::127.0.0.1", False),
+        ("::ffff:0:127.0.0.1", False),
+        ("2606:2800:220:1:0:5efe:7f00:1", False),
+        ("4000::1", False),
+        ("fe80::1%eth0", False),
+    ],
+)
+def test_what_stands_for_an_older_address_is_judged_by_that(address: str, *, allowed: bool) -> None:
+    assert AddressGuard().allows(address) is allowed
 
 
 async def test_a_name_is_resolved_once_and_connected_to_as_it_was_judged(receiver: Receiver) -> None:

@@ -217,7 +217,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_unique": _hot("job_unique", lambda s: [[s.tenant], ["u"]], 1),
     "lock_job": _hot("job_pkey", lambda s: [s.queued[0], None], 1),
     "ask_to_stop": _hot("job_pkey", lambda s: [_one(s.runs), "why"], 1),
-    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND]], 0),
+    "redrive": _hot("job_unique", lambda s: [[s.cancelled], [time_of(s.cancelled)], None, [SECOND], [None]], 0),
     # dependencies
     "lock_parents": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "await_active": _hot("job_pkey, Tid Scan", lambda s: [_ids(s.runs)], 2 * BATCH),
@@ -258,12 +258,15 @@ HOT: Final[Mapping[str, Hot]] = {
     "is_retry": _hot("job_pkey", lambda s: [s.queued[0]], 1),
     "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
+    "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
-    "list_all": _hot("job_pkey", lambda _: _page([True, True]), 60, flat=False),
+    "list_all": _hot("job_pkey", lambda _: _page([True, True, None]), 60, flat=False),
     "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
-    "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant]), 60),
+    "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant, None]), 60),
+    "fresh_counts": _hot("job_pkey", lambda _: [50], 60, flat=False),
+    "fresh_counts_of_tenant": _hot("job_tenant", lambda s: [50, s.small_tenant], 60),
     "list_running": _hot(
-        "job_running, job_pkey", lambda _: [LAST, FIRST, *[None] * 5, 50, *[None] * 3], 2 * BATCH + 5, flat=False
+        "job_running, job_pkey", lambda _: [LAST, FIRST, *[None] * 5, 50, *[None] * 4], 2 * BATCH + 5, flat=False
     ),
 }
 """Every statement that names a job on the way of its life."""

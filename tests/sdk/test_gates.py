@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -61,6 +62,7 @@ def test_what_cannot_be_is_refused_and_closes_nothing() -> None:
             ("expires_at", lambda: app.gates.drop(kind="mail", expires_at=past)),
             ("expires_at", lambda: app.gates.drop(kind="mail", expires_at=datetime(2040, 1, 1))),  # noqa: DTZ001
             ("lasts", lambda: app.gates.hold(kind="mail", lasts=0)),
+            ("stop_running", lambda: app.gates.drop(kind="mail", stop_running="yes")),  # type: ignore[arg-type]
             ("lasts", lambda: app.gates.hold(kind="mail", lasts="1h", expires_at=datetime(2040, 1, 1, tzinfo=UTC))),
         ]
         for field, close in refused:
@@ -70,6 +72,22 @@ def test_what_cannot_be_is_refused_and_closes_nothing() -> None:
         assert app.gates.list() == []
         with pytest.raises(NotFound):
             app.gates.open(uuid4())
+
+
+@pytest.mark.parametrize("how", ["hold", "drop", "slow"])
+def test_an_option_that_was_mistyped_closes_no_gate_on_more_than_was_meant(how: str) -> None:
+    with in_memory(app):
+        close: Callable[..., Gate] = partial(app.gates.slow, 5) if how == "slow" else getattr(app.gates, how)
+        with pytest.raises(Invalid, match="did you mean tenant") as refusal:
+            close(kind="mail", tennant="trial")
+        assert refusal.value.field == "tennant"
+        assert app.gates.list() == []
+
+
+def test_what_is_no_gate_cannot_be_opened() -> None:
+    with in_memory(app), pytest.raises(Invalid) as refusal:
+        app.gates.open("mail")  # type: ignore[arg-type]
+    assert refusal.value.field == "gate"
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,13 @@ def test_operators_set_limits_at_run_time(app: App) -> None:
     limits.set_rule("user", 1, rate="5/s")
     assert limits.rules() == [LimitRule("user", 1, Pace(5, 1, 5), by_hand=True)]
     limits.remove_rule("user")
-    for bad in ({"most": 0}, {"rate": "5/x"}, {"burst": 3}, {}):
-        with pytest.raises(Invalid):
-            limits.set("api", **bad)
+    wrong: list[tuple[str, Any]] = [("most", 0), ("most", "3"), ("most", 1.5), ("most", 10**20)]
+    for field, bad in (*wrong, ("rate", "5/x"), ("burst", 3)):
+        with pytest.raises(Invalid) as refusal:
+            limits.set("api", **{field: bad})
+        assert refusal.value.field == field
+    with pytest.raises(Invalid):
+        limits.set("api")
     with pytest.raises(Invalid):
         limits.set("k" * 201, 1)
 

@@ -37,6 +37,9 @@ class Backend(Protocol):
     async def find(self, folder: str) -> list[Found]:
         """Return all objects whose keys begin with these whole steps."""
 
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        """Return the next so many names that stand directly below a folder, in the order of their characters."""
+
     async def delete(self, key: str) -> None:
         """Remove an object, if it is there."""
 

@@ -13,9 +13,10 @@ from tidewheel.blobs import names
 from tidewheel.blobs.backend import CHUNK, Backend, Signing
 from tidewheel.blobs.disk import open_plain, part_in, told_plainly
 from tidewheel.blobs.exchange import Exchange
-from tidewheel.blobs.names import Digest, Output
+from tidewheel.blobs.names import Digest, Left, Output
 from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
+from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
 
 Moved = Callable[[int], object]
 """Is told how many bytes more have come or gone."""
@@ -93,7 +94,13 @@ class Blobs:
 
     async def store_result(self, job_id: UUID, token: int, json_text: str) -> str:
         """Keep a result that is too large for a row, and return its location."""
-        return await self._store(names.result_key(job_id, token), json_text.encode())
+        return await self._store(result_key(job_id, token), json_text.encode())
+
+    async def read_result(self, job_id: UUID, token: int, location: str) -> bytes:
+        """Return the result of a run as JSON. A location that is not this run's own is not followed: NotFound."""
+        if location != own_location(job_id, token):
+            raise NotFound("blob", location)
+        return await self.read(location, MAX_LARGE_RESULT)
 
     async def store_output(self, job_id: UUID, token: int, name: str, path: Path, *, inside: Path | None = None) -> str:
         """Keep a file that a run left behind, and return its location.
@@ -105,6 +112,13 @@ class Blobs:
         with await asyncio.to_thread(open_plain, path, inside) as file:
             size = os.fstat(file.fileno()).st_size
             await self._backend.put(key, _chunks(file, size), size)
+        return names.location_of(key)
+
+    async def store_brought(self, left: Left, file: BinaryIO, size: int) -> str:
+        """Keep what a worker elsewhere brought for a run, and return its location."""
+        key = names.left_key(*left)
+        file.seek(0)
+        await self._backend.put(key, _chunks(file, size), size)
         return names.location_of(key)
 
     async def _store(self, key: str, data: bytes) -> str:
@@ -148,9 +162,14 @@ class Blobs:
             await self._backend.delete(key)
         return len(found)
 
+    async def jobs_with_outputs(self, after: str, limit: int) -> tuple[list[UUID], str | None]:
+        """Return the next so many jobs whose runs left something behind, by id, and after what to go on, if at all."""
+        steps = await self._backend.steps("outputs", after, limit)
+        return [job_id for step in steps if (job_id := names.job_of(step))], steps[-1] if steps else None
+
     async def check(self) -> None:
         """Write, read and remove something, or raise why that cannot be done."""
-        location = await self._store(names.result_key(UUID(int=0), secrets.randbits(62)), b"{}")
+        location = await self._store(result_key(UUID(int=0), secrets.randbits(62)), b"{}")
         if await self.read(location, max_bytes=2) != b"{}":
             raise Unavailable("what was written for a check did not come back")
         await self.delete(location)

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import heapq
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -95,6 +96,17 @@ class FileBackend:
                     with suppress(FileNotFoundError):  # removed in the meantime
                         found.append(Found(path.relative_to(self._root).as_posix(), path.stat().st_size))
         return found
+
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        return await asyncio.to_thread(self._steps, folder, after, limit)
+
+    def _steps(self, folder: str, after: str, limit: int) -> list[str]:
+        with told_plainly():
+            try:
+                with os.scandir(self._root / folder) as entries:
+                    return heapq.nsmallest(limit, (entry.name for entry in entries if entry.name > after))
+            except FileNotFoundError:
+                return []
 
     async def delete(self, key: str) -> None:
         await asyncio.to_thread(self._delete, key)

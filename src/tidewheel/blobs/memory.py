@@ -31,5 +31,9 @@ class MemoryBackend:
     async def find(self, folder: str) -> list[Found]:
         return [Found(key, len(data)) for key, data in self._objects.items() if key.startswith(folder + "/")]
 
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        names = {key.split("/")[folder.count("/") + 1] for key in self._objects if key.startswith(folder + "/")}
+        return sorted(name for name in names if name > after)[:limit]
+
     async def delete(self, key: str) -> None:
         self._objects.pop(key, None)

@@ -104,6 +104,18 @@ class S3Backend:
                 Found(meta["path"], meta["size"]) async for metas in obstore.list(self._store, folder) for meta in metas
             ]
 
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        # No key below the step `after` sorts behind this, and every key of the next step does.
+        begin = f"{folder}/{after}0" if after else None
+        names: dict[str, None] = {}
+        with _told_plainly(self._bucket):
+            async for metas in obstore.list(self._store, folder, offset=begin):
+                for meta in metas:
+                    names[meta["path"].removeprefix(f"{folder}/").partition("/")[0]] = None
+                    if len(names) > limit:
+                        return list(names)[:limit]
+        return list(names)
+
     async def delete(self, key: str) -> None:
         with _told_plainly(self._bucket):
             try:

@@ -19,6 +19,7 @@ from tidewheel.cli.picking import (
     Kind,
     Label,
     Queue,
+    Search,
     States,
     check_chosen,
     hint,
@@ -101,6 +102,7 @@ def list_jobs(
     queue: Queue = None,
     label: Label = None,
     error: Error = None,
+    search: Search = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
@@ -112,6 +114,7 @@ def list_jobs(
         queue=queue,
         label=parse_label(label),
         error=error,
+        text=search,
     )
     after = None if cursor is None else job_id(cursor, "cursor")
     page, note = session.ask(partial(_page, where, limit, after))

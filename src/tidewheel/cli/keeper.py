@@ -33,6 +33,8 @@ from tidewheel.wiring import is_server
 
 DRAIN: Final = 5.0
 """Seconds that chores under way get to end after SIGTERM or Ctrl-C."""
+_PATIENCE: Final = 60.0
+"""Seconds for what a chore has left under way."""
 
 
 class RunsByDefault(TyperGroup):
@@ -104,7 +106,10 @@ def run_once(
     async def do(store: Store) -> int:
         chores = _chores(store)
         name_among("chore", chore, [each.name for each in chores])
-        return await chore_named(chores, chore).run_once()
+        wanted = chore_named(chores, chore)
+        done = await wanted.run_once()
+        await wanted.stop(_PATIENCE)
+        return done
 
     typer.echo(f"{chore}: {session.ask(do)}")
 

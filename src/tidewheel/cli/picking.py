@@ -24,6 +24,13 @@ Label = Annotated[str | None, typer.Option("--label", help="Only jobs with this 
 Error = Annotated[
     str | None, typer.Option("--error", help="Only jobs with this in the message of their error, as it is written.")
 ]
+Search = Annotated[
+    str | None,
+    typer.Option(
+        "--search",
+        help="Only jobs with all of these words in their kind, name, description, labels or error; or an id.",
+    ),
+]
 
 
 def job_id(text: str, field: str = "job") -> UUID:

@@ -14,7 +14,6 @@ from typing import Annotated, Final
 import msgspec
 import uvloop
 
-from tidewheel.blobs import open_blobs
 from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, SecretsFolder, default, parse_labels, setting
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Forbidden, Invalid
@@ -28,7 +27,7 @@ from tidewheel.settings import unknown_variables
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.wiring import blobs_url, is_server, open_store
+from tidewheel.wiring import blobs_url, is_server, open_blobs, open_store
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.metrics_port import MetricsPort

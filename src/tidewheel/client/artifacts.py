@@ -61,15 +61,17 @@ class ArtifactPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+Moved = Callable[[int], object]
+"""Is told how many bytes more have come or gone."""
+
+
 class ArtifactCalls:
     """A part of `AsyncClient`."""
 
     _transport: Transport
     _clock: Clock
 
-    async def put_artifact(
-        self, path: Path, *, name: str | None = None, moved: Callable[[int], object] | None = None
-    ) -> ArtifactInfo:
+    async def put_artifact(self, path: Path, *, name: str | None = None, moved: Moved | None = None) -> ArtifactInfo:
         """Bring a file, unless it is there, and return what is known of it. Raises Invalid.
 
         `moved` is told how many bytes each piece had that went.
@@ -98,30 +100,16 @@ class ArtifactCalls:
         """Return what is known of a file. Raises NotFound."""
         return await self._transport.get(f"{_ALL}/{digest}", ArtifactInfo)
 
-    async def fetch_artifact(self, digest: str, to: Path, *, moved: Callable[[int], object] | None = None) -> None:
+    async def fetch_artifact(self, digest: str, to: Path, *, moved: Moved | None = None) -> None:
         """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all.
 
         `moved` is told how many bytes each piece had that came.
         """
-        async with self._transport.stream(f"{_ALL}/{digest}/content", silence=SILENCE) as answer:
-            place = urljoin(str(answer.request.url), answer.headers["location"])
-        elsewhere = self._elsewhere(place)
-        try:
-            with _appearing(to) as file:
-                hasher = hashlib.sha256()
-                async with elsewhere.stream(place, silence=SILENCE) as answer:
-                    async for piece in answer.aiter_bytes(PIECE):
-                        hasher.update(piece)
-                        await asyncio.to_thread(file.write, piece)
-                        _tell(moved, piece)
-                if hasher.hexdigest() != digest:
-                    raise Conflict(f"what came is not what has the digest {digest}")
-        finally:
-            await elsewhere.close()
+        await fetch(self._transport, self._clock, f"{_ALL}/{digest}/content", to, digest, moved=moved)
 
     async def _bring(self, upload: Upload, content: AsyncIterator[bytes], size: int) -> ArtifactInfo:
         place = urljoin(str(self._transport.client.base_url), upload.url)
-        elsewhere = self._elsewhere(place)
+        elsewhere = signed(place, self._clock)
         try:
             headers = {"content-length": str(size)}
             if upload.complete is None:
@@ -134,10 +122,32 @@ class ArtifactCalls:
             answer = await self._transport.write("POST", upload.complete, safe=True)
         return read(answer, ArtifactInfo)
 
-    def _elsewhere(self, place: str) -> Transport:
-        """Return a way to a signed address, which may be that of a bucket and must not see the key."""
-        parts = urlsplit(place)
-        return Transport(Place(f"{parts.scheme}://{parts.netloc}"), self._clock)
+
+async def fetch(
+    transport: Transport, clock: Clock, path: str, to: Path, digest: str | None = None, *, moved: Moved | None = None
+) -> None:
+    """Copy what a path leads to; it appears whole, and with that digest if one is named, or not at all."""
+    async with transport.stream(path, silence=SILENCE) as answer:
+        place = urljoin(str(answer.request.url), answer.headers["location"])
+    elsewhere = signed(place, clock)
+    try:
+        with _appearing(to) as file:
+            hasher = hashlib.sha256()
+            async with elsewhere.stream(place, silence=SILENCE) as answer:
+                async for piece in answer.aiter_bytes(PIECE):
+                    hasher.update(piece)
+                    await asyncio.to_thread(file.write, piece)
+                    _tell(moved, piece)
+            if digest is not None and hasher.hexdigest() != digest:
+                raise Conflict(f"what came is not what has the digest {digest}")
+    finally:
+        await elsewhere.close()
+
+
+def signed(place: str, clock: Clock) -> Transport:
+    """Return a way to a signed address, which may be that of a bucket and must not see the key."""
+    parts = urlsplit(place)
+    return Transport(Place(f"{parts.scheme}://{parts.netloc}"), clock)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -155,14 +165,14 @@ def _digest_of(file: BinaryIO) -> tuple[str, int]:
     return hasher.hexdigest(), size
 
 
-async def _pieces(file: BinaryIO, moved: Callable[[int], object] | None) -> AsyncIterator[bytes]:
+async def _pieces(file: BinaryIO, moved: Moved | None) -> AsyncIterator[bytes]:
     file.seek(0)
     while piece := await asyncio.to_thread(file.read, PIECE):
         yield piece
         _tell(moved, piece)
 
 
-def _tell(moved: Callable[[int], object] | None, piece: bytes) -> None:
+def _tell(moved: Moved | None, piece: bytes) -> None:
     if moved is not None:
         moved(len(piece))
 

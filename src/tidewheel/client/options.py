@@ -77,6 +77,11 @@ def body_of(kind: str, args: Mapping[str, Any], options: JobOptions) -> dict[str
 
 def query_of(conditions: JobConditions) -> dict[str, Any]:
     """Return the query of a list."""
+    return in_query(conditions)
+
+
+def in_query(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return conditions as a query has them."""
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in conditions.items()}
 
 

@@ -74,6 +74,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery that a sender took: what to send, and where."""
 
     delivery_id: UUID
+    channel_id: UUID
     tries: int
     """With this one; what the sender says of it counts only while nobody has tried since, or wants it sent again."""
     begun_at: datetime

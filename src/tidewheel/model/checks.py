@@ -154,6 +154,15 @@ def _type_of(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
+def check_count(field: str, value: object, least: int, most: int) -> int:
+    """Return a whole number within a range; `True` is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Invalid(field, f"must be a whole number, not {_type_of(value)}")
+    if not least <= value <= most:
+        raise Invalid(field, f"must be between {least} and {most}, not {value}")
+    return value
+
+
 # JSON
 
 _encode = msgspec.json.Encoder().encode
@@ -204,6 +213,21 @@ def check_json_text(
     except msgspec.DecodeError as error:
         raise Invalid(field, f"is not JSON: {error}") from error
     return check_json(field, value, max_bytes, max_depth)
+
+
+def check_json_bytes(field: str, data: bytes, max_depth: int = MAX_JSON_DEPTH) -> None:
+    """Refuse bytes that are not JSON, without making values of them, which could take many times their room."""
+    try:
+        data.decode()
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except RecursionError:
+        _refuse_depth(field, max_depth)
+    except UnicodeError as error:
+        raise Invalid(field, "is not JSON: it is not valid UTF-8") from error
+    except msgspec.DecodeError as error:
+        raise Invalid(field, f"is not JSON: {error}") from error
+    if not is_shallow(data, max_depth):
+        _refuse_depth(field, max_depth)
 
 
 def _refuse_depth(field: str, max_depth: int) -> NoReturn:

@@ -75,6 +75,10 @@ def check_gate(spec: GateSpec) -> None:
     check_text("reason", spec.reason, 1000)
     check_text("author", spec.author, 200)
     _check_mode(spec)
+    _check_end(spec)
+
+
+def _check_end(spec: GateSpec) -> None:
     if spec.expires_at is not None:
         check_instant("expires_at", spec.expires_at)
         if spec.lasts is not None:
@@ -84,6 +88,8 @@ def check_gate(spec: GateSpec) -> None:
 
 
 def _check_mode(spec: GateSpec) -> None:
+    if not isinstance(spec.stop_running, bool):
+        raise Invalid("stop_running", f"must be true or false, not {str(spec.stop_running)[:40]!r}")
     if spec.mode is not GateMode.SLOW:
         if spec.rate is not None:
             raise Invalid("rate", f"is for slow gates, and this one is to {spec.mode}")

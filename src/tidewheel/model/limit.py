@@ -15,6 +15,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 VALUE_MARK: Final = "="
 """Between the name of a rule and the value that tells one of its keys from another: `account=17`."""
+MOST: Final = 2**31 - 1
+"""More never run at once, and a larger number fits in no column."""
 LOOK_STEP: Final = 10_000
 """Microseconds to which the time of a look is rounded up, so that many keys are looked at together."""
 
@@ -55,10 +57,19 @@ def check_bounds(most: int | None, rate: Pace | None) -> None:
     """Refuse limits that would stop everything for ever, or nothing."""
     if most is None and rate is None:
         raise Invalid("most", "must be given, or a rate, or both")
-    if most is not None and most < 1:
-        raise Invalid("most", f"must be at least 1, not {most}; close a gate to stop a kind")
+    if most is not None:
+        _check_most(most)
     if rate is not None:
         check_pace(rate)
+
+
+def _check_most(most: object) -> None:
+    if type(most) is not int:
+        raise Invalid("most", f"must be a whole number, not {str(most)[:40]!r}")
+    if abs(most) > MOST:
+        raise Invalid("most", f"must be between 1 and {MOST}")
+    if most < 1:
+        raise Invalid("most", f"must be at least 1, not {most}; close a gate to stop a kind")
 
 
 def check_limit(key: str, most: int | None, rate: Pace | None = None) -> None:

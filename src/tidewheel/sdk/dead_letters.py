@@ -11,6 +11,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model import job as model
 from tidewheel.model.dead_letter import DeadFilter, DeadGroup, Redriven, check_dead_filter, check_rate
+from tidewheel.model.guessing import did_you_mean
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.store.base import Store
@@ -127,8 +128,9 @@ class DeadLetters:
         return self._desk.run(self.aretry(job, args))
 
     def _where(self, where: DeadOptions) -> DeadFilter:
-        if unknown := sorted(where.keys() - DeadOptions.__annotations__.keys()):
-            raise Invalid(unknown[0], "is no condition on dead letters")
+        known = DeadOptions.__annotations__
+        if unknown := sorted(where.keys() - known.keys()):
+            raise Invalid(unknown[0], f"is no condition on dead letters{did_you_mean(unknown[0], known)}")
         return check_dead_filter(DeadFilter(tenant=self._desk.tenant, **where))
 
     def _bound(self, kind: str, args: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tidewheel.errors import Invalid
 from tidewheel.model.gate import Gate, GateMode, GateSpec
+from tidewheel.model.guessing import did_you_mean
 from tidewheel.sdk.desk import Desk
 from tidewheel.tasks.durations import Duration, parse_duration
 
@@ -47,7 +48,7 @@ class Gates:
 
     async def aopen(self, gate: Gate | UUID) -> None:
         """Open a gate. Raises NotFound if it is open already."""
-        gate_id = gate.id if isinstance(gate, Gate) else gate
+        gate_id = _id_of(gate)
         await self._desk.use(lambda store: store.open_gate(gate_id))
 
     async def alist(self) -> list[Gate]:
@@ -79,6 +80,7 @@ class Gates:
     async def _close(
         self, mode: GateMode, options: GateOptions, *, rate: float | None = None, stop_running: bool = False
     ) -> Gate:
+        _check_known(options)
         spec = GateSpec(
             mode=mode,
             kind=options.get("kind"),
@@ -92,6 +94,22 @@ class Gates:
             stop_running=stop_running,
         )
         return await self._desk.use(lambda store: store.close_gate(spec))
+
+
+def _check_known(options: GateOptions) -> None:
+    """Refuse what a gate does not know: with a tenant that was mistyped it would close on those of all."""
+    known = GateOptions.__annotations__
+    if unknown := sorted(options.keys() - known.keys()):
+        hint = did_you_mean(unknown[0], known)
+        raise Invalid(unknown[0], f"is no option of a gate; there are {', '.join(sorted(known))}{hint}")
+
+
+def _id_of(gate: object) -> UUID:
+    if isinstance(gate, Gate):
+        return gate.id
+    if not isinstance(gate, UUID):
+        raise Invalid("gate", f"must be a gate or its id, a UUID, not {str(gate)[:40]!r}")
+    return gate
 
 
 def parse_rate(rate: float | str, field: str = "rate") -> float:

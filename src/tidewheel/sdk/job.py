@@ -10,7 +10,6 @@ import msgspec
 from tidewheel.errors import Conflict, JobCancelled, JobFailed
 from tidewheel.model import job as model
 from tidewheel.model.log import LogLine
-from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
 from tidewheel.model.why import Reason
 from tidewheel.sdk.desk import Desk
@@ -202,16 +201,16 @@ async def result_of(desk: Desk, info: model.Job) -> Any:
         raise kind(info.id, info.state, reason, message)
     result = info.result
     if info.result_location is not None:
-        result = await _large_result(desk.stores.place, info.id, info.result_location)
+        result = await _large_result(desk.stores.place, info, info.result_location)
     caller = desk.callers.get(info.kind)
     return result if caller is None else caller.restore(result)
 
 
-async def _large_result(place: Place, job_id: UUID, location: str) -> Any:
+async def _large_result(place: Place, info: model.Job, location: str) -> Any:
     """Fetch a result from the blobs; behind a server those are the server's own, which may be out of reach here."""
     if is_server(place.database):
         from tidewheel.client import AsyncClient  # noqa: PLC0415 - `import tidewheel` shall load no driver
 
         async with AsyncClient(place.database, key=place.key, tenant=_ALL_TENANTS) as server:
-            return await server.result(job_id)
-    return msgspec.json.decode(await place.open_blobs().read(location, MAX_LARGE_RESULT))
+            return await server.result(info.id)
+    return msgspec.json.decode(await place.open_blobs().read_result(info.id, info.token, location))

@@ -10,11 +10,11 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tidewheel.blobs import Blobs, open_blobs
+from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.sdk.portal import leak, portal
 from tidewheel.store.base import Store
-from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.wiring import DEFAULT_URL, blobs_url, open_blobs, open_store
 
 T = TypeVar("T")
 Work = Callable[[Store], Coroutine[Any, Any, T]]
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
     def open_blobs(self) -> Blobs:
         """Open the place for what is too large for a store."""
-        return open_blobs(blobs_url(self.database, self.blobs or os.environ.get("TIDE_BLOBS")))
+        return open_blobs(blobs_url(self.database, self.blobs or os.environ.get("TIDE_BLOBS")), self.key, self.clock)
 
 
 class Stores:

@@ -1,7 +1,9 @@
 """A body that is taken piece by piece, for what is too large for memory."""
 
 import asyncio
-from typing import Final
+import hashlib
+from collections.abc import AsyncIterator
+from typing import BinaryIO, Final
 
 from starlette.types import Receive
 
@@ -43,3 +45,17 @@ class Incoming:
         if self._size > self._most:
             raise Refused("too-large", f"at most {self._most} bytes")
         return piece
+
+
+async def receive(pieces: AsyncIterator[bytes], file: BinaryIO, size: int) -> str:
+    """Write a body of just that size to a file, and return its SHA-256."""
+    hasher, came = hashlib.sha256(), 0
+    async for piece in pieces:
+        came += len(piece)
+        if came > size:
+            raise Refused("wrong-content", f"more than the {size} bytes came that were said")
+        hasher.update(piece)
+        await asyncio.to_thread(file.write, piece)
+    if came != size:
+        raise Refused("wrong-content", f"{came} bytes came, and {size} were said")
+    return hasher.hexdigest()

@@ -23,7 +23,7 @@ _GROWTH: Final = 1.5
 MOST_WAITERS: Final = 2_000
 """Requests that wait for jobs at once; whoever comes on top is answered without a wait."""
 LARGE_AT_ONCE: Final = 2
-"""Large results that are in memory at once."""
+"""Large results that are in memory at once, on their way out, and as many on their way in."""
 UPLOADS_AT_ONCE: Final = 8
 DOWNLOADS_AT_ONCE: Final = 32
 FRESH: Final = 3600.0
@@ -64,6 +64,7 @@ class Service:
         self.audit = AuditRecorder(store, clock)
         self.eraser = Eraser(store, blobs)
         self.large = asyncio.Semaphore(LARGE_AT_ONCE)
+        self.looks = asyncio.Semaphore(LARGE_AT_ONCE)
         self.uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
         self.downloads = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
         self.artifacts = UsedArtifacts(clock)

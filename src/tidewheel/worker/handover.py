@@ -12,7 +12,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model import dependency, secret
 from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Job, Run
-from tidewheel.model.outcome import MAX_LARGE_RESULT, MAX_RESULT_BYTES
+from tidewheel.model.outcome import MAX_RESULT_BYTES
 from tidewheel.store.base import SearchStore
 from tidewheel.store.telling import NoteStore
 from tidewheel.tasks.signals import Fatal
@@ -76,4 +76,4 @@ class Handover:
         job: Job = await self._store.get(parent)
         if job.result_location is None:
             return job.result
-        return msgspec.json.decode(await self._blobs.read(job.result_location, MAX_LARGE_RESULT))
+        return msgspec.json.decode(await self._blobs.read_result(job.id, job.token, job.result_location))

@@ -239,8 +239,11 @@ class Dashboard:
         made = [*done.cookies, *map(maker.remove, forget)]
         if done.told:
             made.append(maker.flash(done.kind, done.told))
-        headers = (*_SAFE, ("location", done.to), *(("set-cookie", cookie) for cookie in made))
-        return Answer(b"", SEE_OTHER, headers, HTML)
+        set_cookies = [("set-cookie", cookie) for cookie in made]
+        if "hx-request" in request.headers:
+            # A script would follow the way by itself, and take the other page for a part of the one that it is on.
+            return Answer(b"", headers=(*_SAFE, ("hx-redirect", done.to), *set_cookies), media_type=HTML)
+        return Answer(b"", SEE_OTHER, (*_SAFE, ("location", done.to), *set_cookies), HTML)
 
     def _login_page(self, request: Request, status: int, wrong: str = "") -> Answer:
         to = request.url if request.method in ("GET", "HEAD") and request.path != LOGIN else HOME
@@ -248,9 +251,15 @@ class Dashboard:
 
     def _problem(self, request: Request, refused: Refused) -> Answer:
         kind = CODES[refused.code]
-        context = {"title": kind.title, "detail": refused.detail, "status": kind.status, "request_id": request.id}
+        context = {"title": kind.title, "detail": _told(refused), "status": kind.status, "request_id": request.id}
         answer = self._page(request, "problem.html", context, kind.status)
         return Answer(answer.body, answer.status, (*answer.headers, *refused.headers), answer.media_type)
+
+
+def _told(refused: Refused) -> str:
+    """Return what is wrong, with the field where only the pointer of a flaw names it."""
+    field = (refused.flaws[0].pointer or "").lstrip("/") if refused.flaws else ""
+    return refused.detail if not field or refused.detail.startswith(field) else f"{field}: {refused.detail}"
 
 
 def _frame(request: Request, browser: str) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from msgspec import Meta
 from tidewheel.model import cap as caps_model
 from tidewheel.model.access import Action
 from tidewheel.model.cap import Overflow, QueueCap
-from tidewheel.model.limit import LimitRule, by_hand
+from tidewheel.model.limit import MOST, LimitRule, by_hand
 from tidewheel.model.rate import pace_of
 from tidewheel.server.endpoint import Answer, Call, NoQuery
-from tidewheel.server.endpoints.flow import MOST, NO_CONTENT
+from tidewheel.server.endpoints.flow import NO_CONTENT
 from tidewheel.server.recording import record
 from tidewheel.server.service import Service
 

@@ -9,7 +9,7 @@ from msgspec import Meta
 from tidewheel.errors import NotFound
 from tidewheel.model.access import Action
 from tidewheel.model.gate import Gate, GateMode, GateSpec
-from tidewheel.model.limit import Limit
+from tidewheel.model.limit import MOST, Limit
 from tidewheel.model.rate import pace_of
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
@@ -19,7 +19,6 @@ from tidewheel.server.service import Service
 
 CREATED: Final = 201
 NO_CONTENT: Final = 204
-MOST: Final = 2**31 - 1
 
 
 class GateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

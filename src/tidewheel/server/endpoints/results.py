@@ -8,14 +8,13 @@ from msgspec import Meta
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine, LogStream
-from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
 from tidewheel.server.cursors import seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.problems import RETRY_AFTER, Refused
-from tidewheel.server.reading import read_wait
+from tidewheel.server.reading import bad_parameter, read_wait
 from tidewheel.server.service import Service
 
 PIECE: Final = 256 * 1024
@@ -29,6 +28,10 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The `next_cursor` of the page before."""
     after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
     """Begin after this line instead."""
+    last: bool = False
+    """The last lines instead of the first; those before them come with `before`."""
+    before: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
+    """With `last`: end before this line."""
 
 
 class LineDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +64,7 @@ async def result(service: Service, call: Call[None, NoQuery]) -> Answer:
         return Answer(msgspec.json.encode(job.result), headers=headers)
     await service.large.acquire()
     try:
-        content = await service.blobs.read(job.result_location, MAX_LARGE_RESULT)
+        content = await service.blobs.read_result(job.id, job.token, job.result_location)
     except (NotFound, Invalid):
         service.large.release()
         raise Refused("gone", f"the result of job {job.id} is no longer kept") from None
@@ -75,6 +78,14 @@ async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
     """Return lines that the runs of a job wrote."""
     job_id, query = id_in(call), call.query
     scope = f"logs/{job_id}"
+    if query.last:
+        before = _pair_of(query.before)
+        lines = await service.views.ask(
+            lambda store: store.last_logs(job_id, tenant=call.scope, before=before, limit=query.limit)
+        )
+        return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=None))
+    if query.before is not None:
+        raise bad_parameter("before", "goes with last=true")
     after = unseal_pair(scope, query.cursor) or _pair_of(query.after)
     lines = await service.views.ask(lambda store: store.logs(job_id, tenant=call.scope, after=after, limit=query.limit))
     more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None

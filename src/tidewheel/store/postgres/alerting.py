@@ -31,7 +31,7 @@ from tidewheel.store.access import check_keys_page
 from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT, Part
-from tidewheel.store.postgres.scheduling import store_now
+from tidewheel.store.postgres.recording import store_now
 
 _FEW: Final = 100
 """Dead rows that are not worth telling."""
@@ -45,6 +45,9 @@ class Alerting(Part):
 
     async def queue_waits(self) -> list[QueueFact]:
         return await self._db.read(_queues)
+
+    async def table_facts(self) -> list[TableFact]:
+        return await self._db.read(_tables)
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._db.transaction(lambda connection: self._keep(connection, findings))
@@ -107,7 +110,7 @@ async def _facts(connection: Connection) -> AlertFacts:
         kinds=[KindFact(*row) for row in await connection.fetch(SQL["kind_facts"], LOOK_BACK)],
         schedules=[ScheduleFact(*row) for row in await connection.fetch(SQL["schedule_facts"])],
         snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],
-        tables=[TableFact(*row) for row in await connection.fetch(SQL["table_facts"], _FEW)],
+        tables=await _tables(connection),
         replicas=[ReplicaFact(*row) for row in await connection.fetch(SQL["replica_facts"])],
         clocks=[ClockFact(*row) for row in await connection.fetch(SQL["clock_facts"])],
     )
@@ -119,3 +122,7 @@ def _window(row: Any) -> Window:
 
 async def _tell(connection: Connection, event: Event, tenant: str | None, detail: str) -> None:
     await connection.execute(SQL["tell_alert"], event, tenant, detail)
+
+
+async def _tables(connection: Connection) -> list[TableFact]:
+    return [TableFact(*row) for row in await connection.fetch(SQL["table_facts"], _FEW)]

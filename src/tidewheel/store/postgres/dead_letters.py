@@ -65,10 +65,13 @@ class DeadLetters(Steering):
         values = (*_values(where), after or FIRST_ID, limit)
         as_of = await self._db.read(lambda connection: connection.fetchval(SQL["now"]))
         rows = await self._db.read(lambda connection: connection.fetch(SQL["next_dead"], *values))
-        ids = [row["id"] for row in rows]
+        died: dict[UUID, int] = {row["id"]: row["token"] for row in rows}
+        ids = list(died)
         await self._tell_children_of(ids)
         delays = dict(zip(ids, spread(len(ids), rate, start), strict=True))
-        sent = await self._db.write(lambda connection: send_round(connection, delays, where.tenant)) if ids else set()
+        sent: set[UUID] = set()
+        if ids:
+            sent = await self._db.write(lambda connection: send_round(connection, delays, where.tenant, died))
         if sent:
             self._hints.send()
         return Redriven([job_id for job_id in ids if job_id in sent], ids[-1] if len(ids) == limit else None, as_of)

@@ -2,6 +2,11 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE FUNCTION tidewheel.has_words(patterns text[], kind text, options json, labels json, error json) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (lower((concat_ws('
+'::text, kind, (options ->> 'name'::text), (options ->> 'description'::text), replace((labels)::text, '":"'::text, '='::text), (error ->> 'message'::text)) COLLATE "C")) ~~ ALL (patterns));
+
 CREATE TABLE tidewheel.lane (
     id integer NOT NULL,
     tenant integer NOT NULL,
@@ -329,6 +334,13 @@ CREATE TABLE tidewheel.finish_rate (
     finished bigint NOT NULL,
     taken_at timestamp with time zone NOT NULL,
     per_second double precision
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.finished (
+    queue text NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -849,6 +861,9 @@ ALTER TABLE ONLY tidewheel.ended
 ALTER TABLE ONLY tidewheel.finish_rate
     ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
 
+ALTER TABLE ONLY tidewheel.finished
+    ADD CONSTRAINT finished_pkey PRIMARY KEY (queue, state);
+
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
 
@@ -941,7 +956,11 @@ CREATE UNIQUE INDEX channel_name ON tidewheel.channel USING btree (COALESCE(tena
 
 CREATE INDEX delivery_due ON tidewheel.delivery USING btree (next_at) WHERE (state = 'pending'::text);
 
+CREATE INDEX delivery_ended ON tidewheel.delivery USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
 CREATE INDEX delivery_job ON tidewheel.delivery USING btree (job_id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX delivery_line ON tidewheel.delivery USING btree (channel, next_at) WHERE (state = 'pending'::text);
 
 CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Final
 from uuid import UUID
 
 from tidewheel.errors import NotFound
@@ -15,6 +16,8 @@ from tidewheel.store.postgres.ending import Ending, finish, tell_children
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.releasing import EndedParent
 from tidewheel.store.postgres.searching import find_job
+
+NOT_SEEN: Final[Mapping[UUID, int]] = {}
 
 
 class Steering(Part):
@@ -58,8 +61,14 @@ class Steering(Part):
             pass
 
 
-async def send_round(connection: Connection, delays: Mapping[UUID, timedelta], tenant: str | None) -> set[UUID]:
-    """Send finished jobs round again, each after its delay, and return which went."""
-    made = [time_of(job_id) for job_id in delays]
-    rows = await connection.fetch(SQL["redrive"], list(delays), made, tenant, list(delays.values()))
+async def send_round(
+    connection: Connection, delays: Mapping[UUID, timedelta], tenant: str | None, died: Mapping[UUID, int] = NOT_SEEN
+) -> set[UUID]:
+    """Send finished jobs round again, each after its delay, and return which went.
+
+    `died` are the tokens with which jobs were seen dead: whatever became of them since, these are left alone unless
+    they still are.
+    """
+    made, tokens = [time_of(job_id) for job_id in delays], [died.get(job_id) for job_id in delays]
+    rows = await connection.fetch(SQL["redrive"], list(delays), made, tenant, list(delays.values()), tokens)
     return {row["id"] for row in rows}

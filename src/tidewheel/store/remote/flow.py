@@ -9,7 +9,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.cap import QueueCap, check_cap
 from tidewheel.model.gate import Gate, GateSpec, check_gate
-from tidewheel.model.limit import Limit, LimitRule, check_rule
+from tidewheel.model.limit import Limit, LimitRule, check_limit, check_rule
 from tidewheel.model.rate import Pace
 from tidewheel.model.schedule import Declared, ScheduleSpec
 from tidewheel.model.worker_protocol import DeclarationAnswer
@@ -48,6 +48,7 @@ class Flow:
     async def set_limit(
         self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
     ) -> Limit:
+        check_limit(key, most, rate)
         path, body = path_of("limits", key), limit_body(most, rate)
         content = await self._transport.write("PUT", path, body, safe=True, headers=tenant_header(tenant))
         return read(content, LimitDocument).record()

@@ -11,7 +11,7 @@ from tidewheel.model.job import Attempt, Job, JobSpec, Submitted
 from tidewheel.model.log import LogLine
 from tidewheel.model.submission import MOST_ARGS_BYTES, prepare_all
 from tidewheel.store.base import JobFilter, Page
-from tidewheel.store.records import check_page
+from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.remote.documents import (
     AcceptedBatch,
     AcceptedJob,
@@ -115,6 +115,21 @@ class Jobs:
             if len(page.lines) < wanted:
                 break
             token, number = found[-1].token, found[-1].number
+        return found
+
+    async def last_logs(
+        self, job_id: UUID, *, tenant: str | None = None, before: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        check_last_page(before, limit)
+        found: list[LogLine] = []
+        while len(found) < limit:
+            wanted = min(limit - len(found), MOST_LINES)
+            query = {"limit": wanted, "last": "true", "before": None if before is None else "{}.{}".format(*before)}
+            page = await self._transport.get(f"/v1/jobs/{job_id}/logs", LinePage, query, headers=tenant_header(tenant))
+            found = [*(line.record(job_id) for line in page.lines), *found]
+            if len(page.lines) < wanted:
+                break
+            before = (found[0].token, found[0].number)
         return found
 
 

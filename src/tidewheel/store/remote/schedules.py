@@ -18,7 +18,13 @@ from tidewheel.store.remote.schedule_documents import (
     schedule_body,
 )
 from tidewheel.store.remote.transport import Transport, read, tenant_header
-from tidewheel.store.scheduling import Backfill, check_backfill, check_schedule_page, check_trigger_key
+from tidewheel.store.scheduling import (
+    Backfill,
+    check_backfill,
+    check_occurrence_page,
+    check_schedule_page,
+    check_trigger_key,
+)
 
 MOST_SHOWN: Final = 200
 """How many a server shows on one page."""
@@ -118,7 +124,7 @@ class Schedules:
     async def occurrences(
         self, schedule_id: UUID, *, limit: int = 50, before: datetime | None = None, tenant: str | None = None
     ) -> list[Occurrence]:
-        check_schedule_page(limit)
+        check_occurrence_page(limit, before)
         path, headers = f"{_ALL}/{schedule_id}/occurrences", tenant_header(tenant)
         found: list[Occurrence] = []
         while len(found) < limit:

@@ -24,6 +24,7 @@ from tidewheel.model.alert import (
     KindFact,
     QueueFact,
     ScheduleFact,
+    TableFact,
     Window,
     WindowSpec,
     check_window_spec,
@@ -59,6 +60,9 @@ class Alerting:
     async def queue_waits(self) -> list[QueueFact]:
         now = micros(self._clock.now())
         return await self._read(lambda connection: _queues(connection, now))
+
+    async def table_facts(self) -> list[TableFact]:
+        return []
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._write(lambda session: _keep(session, findings))

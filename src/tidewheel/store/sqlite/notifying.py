@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -29,6 +29,7 @@ from tidewheel.store.notify_rows import (
     GONE,
     attempt_text,
     channel_of,
+    check_room,
     checked,
     definition_text,
     delivery_of,
@@ -38,6 +39,7 @@ from tidewheel.store.notify_rows import (
     parcel_of,
     subscription_of,
 )
+from tidewheel.store.notifying import USUAL_SHARES, Shares
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some, span
@@ -110,8 +112,9 @@ class Notifying:
     async def spread_happenings(self, *, limit: int = 500) -> int:
         return await self._write(lambda session: _spread(session, limit))
 
-    async def take_deliveries(self, *, limit: int = 20) -> list[Parcel]:
-        return await self._write(lambda session: _take(session, limit))
+    async def take_deliveries(self, shares: Shares = USUAL_SHARES, *, under_way: Sequence[UUID] = ()) -> list[Parcel]:
+        busy = json_text([channel.hex for channel in under_way])
+        return await self._write(lambda session: _take(session, shares, busy, shares.all - len(under_way)))
 
     async def close_delivery(self, parcel: Parcel, answer: Answer) -> bool:
         return await self._write(lambda session: _close(session, parcel, answer))
@@ -125,6 +128,7 @@ class Notifying:
 
 
 def _add_channel(session: Session, spec: ChannelSpec, kind: str, shown: str) -> Channel:
+    check_room("channels", session.value("count_channels", tenant=spec.tenant))
     added = session.rows(
         "add_channel",
         id=session.make_id().bytes,
@@ -152,6 +156,7 @@ def _subscribe(session: Session, spec: SubscriptionSpec, tenant: str | None) -> 
     channel = session.value("channel_named", tenant=tenant, name=spec.channel)
     if channel is None:
         raise NotFound("channel", spec.channel)
+    check_room("subscriptions", session.value("count_subscriptions", tenant=tenant))
     [row] = session.rows(
         "subscribe",
         id=session.make_id().bytes,
@@ -189,11 +194,12 @@ def _spread(session: Session, limit: int) -> int:
     return len(happenings)
 
 
-def _take(session: Session, limit: int) -> list[Parcel]:
+def _take(session: Session, shares: Shares, busy: str, room: int) -> list[Parcel]:
     now = session.now
     until = now + span(PATIENCE)
     parcels = []
-    for (number,) in session.rows("due_deliveries", now=now, limit=limit):
+    values = {"share": shares.channel, "owner_share": shares.owner, "busy": busy, "limit": max(0, room)}
+    for (number,) in session.rows("due_deliveries", now=now, **values):
         session.run("take_delivery", id=number, until=until)
         parcels += [parcel_of(row, DIALECT) for row in session.rows("parcel", id=number)]
     return parcels

@@ -10,6 +10,7 @@ import apsw
 from tidewheel.clock import Clock
 from tidewheel.model.checks import check_name
 from tidewheel.model.gate import Gate, GateSpec, check_gate
+from tidewheel.model.states import State
 from tidewheel.model.statistics import StatFilter, StatPoint, check_stat_filter
 from tidewheel.model.tenant import Tenant, check_weight
 from tidewheel.model.why import Facts
@@ -55,6 +56,12 @@ class Operating:
     async def statistics(self, where: StatFilter) -> list[StatPoint]:
         checked = check_stat_filter(where)
         return await self._read(lambda connection: statistics.statistics(connection, checked))
+
+    async def finished(self) -> dict[tuple[str, State], int]:
+        return await self._read(statistics.finished)
+
+    async def missed(self) -> int:
+        return await self._read(statistics.missed)
 
     async def fold_statistics(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: statistics.fold(session, limit))

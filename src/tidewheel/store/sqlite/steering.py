@@ -12,14 +12,15 @@ from tidewheel.errors import NotFound
 from tidewheel.model.checks import check_text
 from tidewheel.model.job import Job
 from tidewheel.model.states import WAITING, Cause
-from tidewheel.store.records import job_of
 from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.releasing import Waiting
+from tidewheel.store.sqlite.searching import job_in
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import DIALECT, id_of, json_text, span
+from tidewheel.store.sqlite.values import id_of, json_text, span
 
 MAX_REASON: Final = 1000
+NOT_SEEN: Final[Mapping[UUID, int]] = {}
 
 _active: Final = msgspec.json.Decoder(Waiting).decode
 
@@ -43,16 +44,22 @@ def cancel(session: Session, job_id: UUID, tenant: str | None, reason: str) -> J
     rows = session.rows("get", id=job_id.bytes, tenant=tenant)
     if not rows:
         raise NotFound("job", job_id)
-    return job_of(rows[0][:-1], DIALECT)
+    return job_in(rows[0])
 
 
-def redrive(session: Session, delays: Mapping[UUID, timedelta], tenant: str | None) -> list[UUID]:
-    """Send finished jobs round again, each after its delay; see `store.base.JobStore.redrive`."""
+def redrive(
+    session: Session, delays: Mapping[UUID, timedelta], tenant: str | None, died: Mapping[UUID, int] = NOT_SEEN
+) -> list[UUID]:
+    """Send finished jobs round again, each after its delay; see `store.base.JobStore.redrive`.
+
+    `died` are the tokens with which jobs were seen dead: whatever became of them since, these are left alone unless
+    they still are.
+    """
     now = session.now
     sent: dict[UUID, tuple[int, int, int]] = {}
     unique: set[tuple[int, str]] = set()
     counts: Counter[tuple[int, str]] = Counter()
-    jobs = json_text(list(delays))
+    jobs = json_text([(job_id, died.get(job_id)) for job_id in delays])
     for place, stored, number, key, lane, priority, state in session.rows("redrivable", jobs=jobs, tenant=tenant):
         if key is not None and (number, key) in unique:
             continue

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from tidewheel.clock import Clock
-from tidewheel.errors import Invalid
+from tidewheel.errors import Invalid, TideError
 from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
@@ -144,4 +144,6 @@ class InlineExecutor:
             result, location = await self._tools.handover.place(run, outcome.result)
         except Invalid as error:
             return outcome_of(run, Ended(end=End.FATAL, message=str(error)), 0.0, started_at)
+        except TideError as error:
+            return outcome_of(run, Ended(end=End.ERROR, message=str(error)), self._random.random(), started_at)
         return msgspec.structs.replace(outcome, result=result, result_location=location)

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from tidewheel.model.resources import amount_text
 from tidewheel.model.states import FINAL, State
+from tidewheel.server.dashboard.figures import is_counted_at_once
 from tidewheel.server.dashboard.visit import Visit
 
 MOST_RUNNING: Final = 200
@@ -26,9 +27,15 @@ class Resource(NamedTuple):
 
 async def load_queues(visit: Visit) -> Mapping[str, Any]:
     """Return the queues."""
-    counted = await visit.desk.ask("list_queues")
+    counted = await visit.desk.ask("list_queues", query={"fresh": "true"})
     others = [state for state in FINAL if state not in SHOWN_STATES]
-    return {"queues": counted.queues, "as_of": counted.as_of, "states": SHOWN_STATES, "others": others}
+    return {
+        "queues": counted.queues,
+        "as_of": counted.as_of,
+        "counted_at_once": is_counted_at_once(counted),
+        "states": SHOWN_STATES,
+        "others": others,
+    }
 
 
 async def load_workers(visit: Visit) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """Gates and limits, with what they hold now."""
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from tidewheel.model.states import WAITING
@@ -62,7 +63,7 @@ async def set_limit(visit: Visit) -> Done:
         raise Refused("invalid", "key: must not be empty")
     body: dict[str, Any] = {}
     if visit.field("most"):
-        body["most"] = int(_number(visit, "most"))
+        body["most"] = _whole(visit, "most")
     if visit.field("rate"):
         body["rate"] = visit.field("rate")
     await visit.desk.ask("set_limit", key=key, body=body)
@@ -77,6 +78,16 @@ async def remove_limit(visit: Visit) -> Done:
 
 def _number(visit: Visit, name: str) -> float:
     try:
-        return float(visit.field(name))
+        number = float(visit.field(name))
     except ValueError:
-        raise Refused("invalid", f"{name}: must be a number, not {visit.field(name)[:40]!r}") from None
+        number = float("nan")
+    if not isfinite(number):
+        raise Refused("invalid", f"{name}: must be a number, not {visit.field(name)[:40]!r}")
+    return number
+
+
+def _whole(visit: Visit, name: str) -> int:
+    number = _number(visit, name)
+    if not number.is_integer():
+        raise Refused("invalid", f"{name}: must be a whole number, not {visit.field(name)[:40]!r}")
+    return int(number)

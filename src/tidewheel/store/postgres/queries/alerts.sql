@@ -25,21 +25,25 @@ HAVING sum(jobs) FILTER (WHERE state = 'dead') > 0
  ORDER BY tenant.name COLLATE "C", lane.kind COLLATE "C"
 
 -- name: schedule_facts
-SELECT tenant.name, schedule.name, tidewheel.now() - waiting.due_at, CASE WHEN last.outcome = 'missed' THEN last.fire_at END
+-- Of the jobs that are first in line. One that has been out before, and came back or was sent round again, waits since then.
+SELECT tenant.name, schedule.name, tidewheel.now() - waiting.since, CASE WHEN last.outcome = 'missed' THEN last.fire_at END
   FROM tidewheel.schedule
   JOIN tidewheel.tenant ON tenant.id = schedule.tenant
   LEFT JOIN LATERAL (
-       SELECT job.due_at FROM tidewheel.job
-        WHERE job.schedule_id = schedule.id AND job.due_at <= tidewheel.now() AND job.state || '' <> 'running'
-          AND job.failures = 0 AND job.losses = 0
-        ORDER BY job.due_at
-        LIMIT 1) AS waiting ON true
+       SELECT min(since) AS since
+         FROM (SELECT CASE WHEN job.token = 0 THEN job.due_at ELSE greatest(job.due_at, job.run_at) END AS since
+                 FROM tidewheel.job
+                WHERE job.schedule_id = schedule.id AND job.due_at <= tidewheel.now() AND job.state || '' <> 'running'
+                  AND job.failures = 0 AND job.losses = 0
+                ORDER BY job.due_at
+                LIMIT 20) AS first
+        WHERE since <= tidewheel.now()) AS waiting ON true
   LEFT JOIN LATERAL (
        SELECT outcome, fire_at FROM tidewheel.occurrence
         WHERE occurrence.schedule_id = schedule.id AND fire_at <= tidewheel.now()
         ORDER BY fire_at DESC
         LIMIT 1) AS last ON true
- WHERE NOT schedule.paused AND (waiting.due_at IS NOT NULL OR last.outcome = 'missed')
+ WHERE NOT schedule.paused AND (waiting.since IS NOT NULL OR last.outcome = 'missed')
  ORDER BY tenant.name COLLATE "C", schedule.name COLLATE "C"
 
 -- name: snapshot_facts

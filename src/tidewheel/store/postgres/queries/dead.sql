@@ -34,8 +34,8 @@ SELECT count(*)
    AND ($5::timestamptz IS NULL OR job.finished_at >= $5) AND ($6::timestamptz IS NULL OR job.finished_at < $6)
 
 -- name: next_dead
--- Oldest first, with the time by which the others are bounded.
-SELECT job.id, tidewheel.now() AS now
+-- Oldest first, each with its token: whoever sends it round means this death.
+SELECT job.id, job.token
   FROM tidewheel.job_history AS job
   JOIN tidewheel.lane ON lane.id = job.lane
  WHERE job.state = 'dead'

@@ -46,6 +46,11 @@ SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphan
 -- One worker of an app at a time says what its code declares.
 SELECT pg_advisory_xact_lock(8435, hashtext($1))
 
+-- name: schedules_declared
+SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphaned_at, created_at, updated_at
+  FROM tidewheel.schedule
+ WHERE declared_by = $1
+
 -- name: lock_declared
 SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphaned_at, created_at, updated_at
   FROM tidewheel.schedule
@@ -106,6 +111,10 @@ WITH added AS (
     SELECT tidewheel.now(), 'missed', schedule_id, fire_at, json_build_object('reason', reason)
       FROM added
      WHERE outcome = 'missed' AND EXISTS (SELECT FROM tidewheel.subscription WHERE 'missed' = ANY (outcomes))
+), counted AS (
+    INSERT INTO tidewheel.finished AS before (queue, state, jobs)
+    SELECT '', 'missed', count(*) FROM added WHERE outcome = 'missed' HAVING count(*) > 0
+    ON CONFLICT (queue, state) DO UPDATE SET jobs = before.jobs + excluded.jobs
 )
 SELECT schedule_id, fire_at FROM added
 
@@ -126,9 +135,9 @@ ON CONFLICT (schedule_id, fire_at) DO UPDATE
  WHERE occurrence.outcome <> 'made'
 RETURNING fire_at
 
--- name: made_before
-SELECT fire_at FROM tidewheel.occurrence
- WHERE schedule_id = $1 AND fire_at = ANY ($2::timestamptz[]) AND outcome = 'made'
+-- name: recorded_before
+SELECT fire_at, outcome = 'made' FROM tidewheel.occurrence
+ WHERE schedule_id = $1 AND fire_at = ANY ($2::timestamptz[])
 
 -- name: list_occurrences
 SELECT schedule_id, fire_at, source, outcome, reason, job_id
@@ -149,7 +158,7 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
 -- Waiting jobs of planned occurrences that are not due. From the jobs to the occurrences, never the other way: of these
 -- there may be millions.
 WITH coming AS MATERIALIZED (
-    SELECT job.id, job.due_at FROM tidewheel.job WHERE job.schedule_id = $1 AND job.due_at > tidewheel.now()
+    SELECT job.id, job.due_at FROM tidewheel.job WHERE job.schedule_id = $1 AND job.due_at > $2
 ), planned AS MATERIALIZED (
     SELECT coming.id
       FROM coming

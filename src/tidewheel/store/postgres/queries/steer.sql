@@ -15,9 +15,9 @@ UPDATE tidewheel.job
 -- name: redrive
 -- Back from history to the queue, without what its runs noted. The last attempt becomes a row of its own; the token goes on
 -- rising from where it was. A unique key that someone else took meanwhile keeps its job in history, and so do children
--- that are still being told. What begins anew is no retry.
+-- that are still being told. What begins anew is no retry. Where a token is named, only the dead letter that had it goes.
 WITH named AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $4::interval[]) AS named (id, made, delay)
+    SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $4::interval[], $5::bigint[]) AS named (id, made, delay, died)
 ), free AS MATERIALIZED (
     SELECT history.id, history.finished_at, history.state,
            row_number() OVER (PARTITION BY history.tenant, coalesce(history.unique_key, history.id::text)) AS claimant
@@ -26,6 +26,7 @@ WITH named AS MATERIALIZED (
            SELECT * FROM tidewheel.job_history
             WHERE job_history.id = named.id AND job_history.finished_at >= named.made - interval '1 day'
               AND job_history.state <> 'succeeded' AND job_history.erased_at IS NULL
+              AND (named.died IS NULL OR (job_history.state = 'dead' AND job_history.token = named.died))
             LIMIT 1
            ) AS history
       JOIN tidewheel.tenant ON tenant.id = history.tenant

@@ -26,13 +26,17 @@ HAVING dead > 0
  ORDER BY tenant.name, lane.kind
 
 -- name: schedule_facts
-SELECT tenant, name, :now - due_at, missed
+-- Of the jobs that are first in line. One that has been out before, and came back or was sent round again, waits since then.
+SELECT tenant, name, :now - since, missed
   FROM (SELECT tenant.name AS tenant, schedule.name,
-               (SELECT job.due_at FROM job
-                 WHERE job.schedule_id = schedule.id AND job.due_at <= :now AND +job.state <> 'running'
-                   AND job.failures = 0 AND job.losses = 0
-                 ORDER BY job.due_at
-                 LIMIT 1) AS due_at,
+               (SELECT min(since)
+                  FROM (SELECT iif(job.token = 0, job.due_at, max(job.due_at, job.run_at)) AS since
+                          FROM job
+                         WHERE job.schedule_id = schedule.id AND job.due_at <= :now AND +job.state <> 'running'
+                           AND job.failures = 0 AND job.losses = 0
+                         ORDER BY job.due_at
+                         LIMIT 20)
+                 WHERE since <= :now) AS since,
                (SELECT CASE outcome WHEN 'missed' THEN fire_at END
                   FROM occurrence
                  WHERE schedule_id = schedule.id AND fire_at <= :now
@@ -41,7 +45,7 @@ SELECT tenant, name, :now - due_at, missed
           FROM schedule
          CROSS JOIN tenant ON tenant.id = schedule.tenant
          WHERE NOT schedule.paused)
- WHERE due_at IS NOT NULL OR missed IS NOT NULL
+ WHERE since IS NOT NULL OR missed IS NOT NULL
  ORDER BY tenant, name
 
 -- name: clock_facts

@@ -30,8 +30,8 @@ SELECT count(*)
    AND (:since IS NULL OR job.finished_at >= :since) AND (:until IS NULL OR job.finished_at < :until)
 
 -- name: next_dead
--- Oldest first.
-SELECT job.id
+-- Oldest first, each with its token: whoever sends it round means this death.
+SELECT job.id, job.token
   FROM job_history AS job INDEXED BY job_history_failed
  CROSS JOIN lane ON lane.id = job.lane
  WHERE job.state = 'dead' AND job.state <> 'succeeded'

@@ -91,6 +91,15 @@ SELECT :now, 'missed', schedule_id, fire_at, json_object('reason', reason)
  CROSS JOIN occurrence ON schedule_id = unhex(added.value ->> 0) AND fire_at = added.value ->> 1
  WHERE outcome = 'missed'
 
+-- name: count_missed
+INSERT INTO finished (queue, state, jobs)
+SELECT '', 'missed', count(*)
+  FROM json_each(:added) AS added
+ CROSS JOIN occurrence ON schedule_id = unhex(added.value ->> 0) AND fire_at = added.value ->> 1
+ WHERE outcome = 'missed'
+ HAVING count(*) > 0
+ON CONFLICT (queue, state) DO UPDATE SET jobs = jobs + excluded.jobs
+
 -- name: advance_schedules
 UPDATE schedule
    SET next_fire_at = plan.next_fire_at, fired = plan.fired
@@ -110,11 +119,10 @@ ON CONFLICT (schedule_id, fire_at) DO UPDATE
  WHERE occurrence.outcome <> 'made'
 RETURNING fire_at
 
--- name: made_before
-SELECT occurrence.fire_at
+-- name: recorded_before
+SELECT occurrence.fire_at, occurrence.outcome = 'made'
   FROM json_each(:times) AS time
  CROSS JOIN occurrence ON occurrence.schedule_id = :schedule AND occurrence.fire_at = time.value
- WHERE occurrence.outcome = 'made'
 
 -- name: list_occurrences
 SELECT schedule_id, fire_at, source, outcome, reason, job_id

@@ -11,12 +11,14 @@ UPDATE job
  WHERE rowid = :place AND +state = 'running' AND (cancel_at IS NULL OR held)
 
 -- name: redrivable
--- Of jobs that claim the same unique key the first of the list goes. None goes whose children are still being told.
+-- Of jobs that claim the same unique key the first of the list goes. None goes whose children are still being told. Where
+-- a token is named, only the dead letter that had it goes.
 SELECT history.rowid, history.id, history.tenant, history.unique_key, history.lane, history.priority, history.state
   FROM json_each(:jobs) AS named
- CROSS JOIN job_history AS history ON history.id = unhex(named.value)
+ CROSS JOIN job_history AS history ON history.id = unhex(named.value ->> 0)
  CROSS JOIN tenant ON tenant.id = history.tenant
  WHERE history.state <> 'succeeded' AND history.erased_at IS NULL AND (:tenant IS NULL OR tenant.name = :tenant)
+   AND (named.value ->> 1 IS NULL OR (history.state = 'dead' AND history.token = named.value ->> 1))
    AND NOT EXISTS (SELECT 1 FROM ended_parent WHERE ended_parent.parent = history.id)
    AND NOT EXISTS (
        SELECT 1 FROM job
