@@ -107,6 +107,7 @@ SAMPLES: Final = {
     "preview_schedule": Sample("/v1/schedules/{}/preview", "schedule"),
     "list_fire_times": Sample("/v1/schedules/{}/between?" + _SOME_TIME, "schedule"),
     "backfill_schedule": Sample("/v1/schedules/{}/backfill", "schedule", _LAST_HOUR),
+    "list_past_occurrences": Sample("/v1/occurrences?schedule_id={}", "schedule", foreign=200),
     "list_occurrences": Sample("/v1/schedules/{}/occurrences", "schedule"),
     "list_dead_groups": Sample("/v1/dead-letters/groups"),
     "list_dead_letters": Sample("/v1/dead-letters"),

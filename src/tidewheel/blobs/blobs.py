@@ -20,6 +20,12 @@ from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
 OWNER: Final = "owner/outputs"
 """Whose outputs are here: whatever another database knows nothing of is not for it to remove."""
 MOST_MARK: Final = 200
+Moved = Callable[[int], object]
+"""Is told how many bytes more have come or gone."""
+
+
+def _unheard(_: int) -> None:
+    """Nobody wants to know."""
 
 
 class Blobs:
@@ -35,14 +41,15 @@ class Blobs:
 
     # Artifacts
 
-    async def put_file(self, path: Path) -> Digest:
+    async def put_file(self, path: Path, moved: Moved = _unheard) -> Digest:
         """Keep a file under the digest of its content; nothing is sent if that is there already."""
         with await asyncio.to_thread(open_plain, path) as file:
             size = os.fstat(file.fileno()).st_size
             digest = await asyncio.to_thread(_digest_of, _chunks(file, size))
             if not await self._has(digest, size):
                 file.seek(0)
-                await self._backend.put(names.artifact_key(digest), _checked(_chunks(file, size), digest, path), size)
+                chunks = _checked(_told(_chunks(file, size), moved), digest, path)
+                await self._backend.put(names.artifact_key(digest), chunks, size)
         return digest
 
     async def put_bytes(self, data: bytes) -> Digest:
@@ -69,13 +76,15 @@ class Blobs:
     async def _has(self, digest: Digest, size: int) -> bool:
         return await self._backend.size(names.artifact_key(digest)) == size
 
-    async def fetch(self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True) -> None:
+    async def fetch(
+        self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True, moved: Moved = _unheard
+    ) -> None:
         """Copy an artifact to a file that appears whole and right, maybe in place of an earlier one, or not at all."""
         key = names.artifact_key(names.check_digest(digest))
         with told_plainly(), part_in(to.parent) as part:
             hasher = hashlib.sha256()
             try:
-                await self._backend.get(key, _both(hasher.update, part.file.write))
+                await self._backend.get(key, _all_of(hasher.update, part.file.write, lambda chunk: moved(len(chunk))))
             except NotFound:
                 raise NotFound("artifact", digest) from None
             if hasher.hexdigest() != digest:
@@ -178,12 +187,19 @@ class Blobs:
         await self.delete(location)
 
 
-def _both(first: Callable[[bytes], object], second: Callable[[bytes], object]) -> Callable[[bytes], None]:
+def _all_of(*takers: Callable[[bytes], object]) -> Callable[[bytes], None]:
     def take(chunk: bytes) -> None:
-        first(chunk)
-        second(chunk)
+        for each in takers:
+            each(chunk)
 
     return take
+
+
+def _told(chunks: Iterator[bytes], moved: Moved) -> Iterator[bytes]:
+    """Pass chunks on, and say how large each was once the next is wanted."""
+    for chunk in chunks:
+        yield chunk
+        moved(len(chunk))
 
 
 class _Parts:
