@@ -28,6 +28,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         server.kill()
 
 
+def test_a_database_that_is_typed_comes_before_a_server_that_the_environment_names(tmp_path: Path) -> None:
+    nobody = {"TIDE_URL": "http://127.0.0.1:1"}
+    done = tide(tmp_path, "submit", "--database", "sqlite:///typed.db", "--", "ls", **nobody)
+    assert (done.returncode, (tmp_path / "typed.db").exists()) == (0, True), done.stderr
+    assert tide(tmp_path, "submit", "--", "ls", **nobody).returncode == 3
+    both = ("--database", "sqlite:///typed.db", "--url", "http://127.0.0.1:1")
+    assert tide(tmp_path, "submit", *both, "--", "ls").returncode == 3
+
+
 def test_jobs_are_handed_over_and_looked_at_through_a_server(served: tuple[Path, str, str]) -> None:
     folder, url, key = served
     place = {"TIDE_URL": url, "TIDE_KEY": key, "TIDE_DATABASE": "sqlite:///nowhere/at/all.db"}

@@ -134,7 +134,7 @@ def _pairs(lane: int, floor: datetime) -> list[Any]:
 
 
 def _standings(scene: Scene) -> list[Any]:
-    return [[scene.tenant], ["l"], [2], [None], [None], [None]]
+    return [[scene.tenant], ["l"], [2], [None], [None], [None], [0]]
 
 
 def _specs(scene: Scene) -> list[Any]:
@@ -165,7 +165,9 @@ HOT: Final[Mapping[str, Hot]] = {
         "job_pkey, Tid Scan", lambda s: [s.worker, s.queued[:BATCH], s.mark, *_standings(s)], 2 * BATCH
     ),
     "make_limited": _hot("job_pkey, Tid Scan", lambda s: [s.queued[:BATCH], ["l"] * BATCH], 2 * BATCH),
-    "release_waiters": _hot("job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], *_standings(s)], 28),
+    "release_waiters": _hot(
+        "job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], [2], 0 * SECOND, *_standings(s)], 36
+    ),
     "keys_waited_for": _hot("job_limited", lambda _: [], 2),
     "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),

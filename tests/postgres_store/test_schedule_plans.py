@@ -58,7 +58,7 @@ def looks(schedule: UUID) -> list[Look]:
         ("advance_schedules", [[schedule], [1], [NOW], [NOW], [1]], {"schedule": {"schedule_pkey"}}, 0),
         ("still_undecided", [[schedule], [NOW]], {"occurrence": {"occurrence_pkey"}}, 1),
         ("note_decided", [[schedule], [NOW], [None]], {"occurrence": {"occurrence_pkey"}}, 1),
-        ("made_before", [schedule, [NOW]], {"occurrence": {"occurrence_pkey"}}, 1),
+        ("recorded_before", [schedule, [NOW]], {"occurrence": {"occurrence_pkey"}}, 1),
     ]
 
 

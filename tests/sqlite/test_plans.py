@@ -32,6 +32,7 @@ PLANS = {
     "due_looks": [r"limit_key_look \(look_at>\? AND look_at<\?\)|limit_key_look \(look_at<\?\)"],
     "next_look": [r"limit_key_look"],
     "meta": [r"limit_key_look"],
+    "aged_waiters": [BY_ROWID, r"job_limited \(tenant=\? AND waits_for=\? AND priority=\? AND run_at<\?\)"],
     "waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
     "release": [BY_ROWID],
     "runs_named": [BY_ID],

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 from uuid import UUID
 
 from tidewheel.blobs import names
@@ -17,6 +17,16 @@ from tidewheel.blobs.names import Digest, Left, Output
 from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
 from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
+
+OWNER: Final = "owner/outputs"
+"""Whose outputs are here: whatever another database knows nothing of is not for it to remove."""
+MOST_MARK: Final = 200
+Moved = Callable[[int], object]
+"""Is told how many bytes more have come or gone."""
+
+
+def _unheard(_: int) -> None:
+    """Nobody wants to know."""
 
 
 class Blobs:
@@ -32,14 +42,15 @@ class Blobs:
 
     # Artifacts
 
-    async def put_file(self, path: Path) -> Digest:
+    async def put_file(self, path: Path, moved: Moved = _unheard) -> Digest:
         """Keep a file under the digest of its content; nothing is sent if that is there already."""
         with await asyncio.to_thread(open_plain, path) as file:
             size = os.fstat(file.fileno()).st_size
             digest = await asyncio.to_thread(_digest_of, _chunks(file, size))
             if not await self._has(digest, size):
                 file.seek(0)
-                await self._backend.put(names.artifact_key(digest), _checked(_chunks(file, size), digest, path), size)
+                chunks = _checked(_told(_chunks(file, size), moved), digest, path)
+                await self._backend.put(names.artifact_key(digest), chunks, size)
         return digest
 
     async def put_bytes(self, data: bytes) -> Digest:
@@ -66,13 +77,15 @@ class Blobs:
     async def _has(self, digest: Digest, size: int) -> bool:
         return await self._backend.size(names.artifact_key(digest)) == size
 
-    async def fetch(self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True) -> None:
+    async def fetch(
+        self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True, moved: Moved = _unheard
+    ) -> None:
         """Copy an artifact to a file that appears whole and right, maybe in place of an earlier one, or not at all."""
         key = names.artifact_key(names.check_digest(digest))
         with told_plainly(), part_in(to.parent) as part:
             hasher = hashlib.sha256()
             try:
-                await self._backend.get(key, _both(hasher.update, part.file.write))
+                await self._backend.get(key, _all_of(hasher.update, part.file.write, lambda chunk: moved(len(chunk))))
             except NotFound:
                 raise NotFound("artifact", digest) from None
             if hasher.hexdigest() != digest:
@@ -157,6 +170,16 @@ class Blobs:
         steps = await self._backend.steps("outputs", after, limit)
         return [job_id for step in steps if (job_id := names.job_of(step))], steps[-1] if steps else None
 
+    async def owner(self, new: str) -> str:
+        """Return the mark of the database that outputs here are of; if there was none, it is `new` from now on."""
+        parts = _Parts(MOST_MARK)
+        try:
+            await self._backend.get(OWNER, parts.take)
+        except NotFound:
+            await self._backend.put(OWNER, iter([new.encode()]), len(new))
+            return new
+        return parts.joined().decode(errors="replace")
+
     async def check(self) -> None:
         """Write, read and remove something, or raise why that cannot be done."""
         location = await self._store(result_key(UUID(int=0), secrets.randbits(62)), b"{}")
@@ -165,12 +188,19 @@ class Blobs:
         await self.delete(location)
 
 
-def _both(first: Callable[[bytes], object], second: Callable[[bytes], object]) -> Callable[[bytes], None]:
+def _all_of(*takers: Callable[[bytes], object]) -> Callable[[bytes], None]:
     def take(chunk: bytes) -> None:
-        first(chunk)
-        second(chunk)
+        for each in takers:
+            each(chunk)
 
     return take
+
+
+def _told(chunks: Iterator[bytes], moved: Moved) -> Iterator[bytes]:
+    """Pass chunks on, and say how large each was once the next is wanted."""
+    for chunk in chunks:
+        yield chunk
+        moved(len(chunk))
 
 
 class _Parts:

@@ -1,6 +1,6 @@
 """Which jobs a command is about: by their ids, or by what they have in common."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -9,11 +9,11 @@ import typer
 from tidewheel.cli.options import parse_labels
 from tidewheel.errors import Invalid, TideError
 from tidewheel.model.guessing import did_you_mean, name_among
-from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import JobFilter, Store
 
-PAGE: Final = 1000
+PAGE: Final = 500
+"""How many jobs are looked up at once, and sent round in one transaction."""
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.")]
 JobIds = Annotated[list[str], typer.Argument(metavar="[JOB]...", help="The ids of the jobs; or say which by options.")]
@@ -51,14 +51,14 @@ def parse_label(text: str | None) -> tuple[str, str] | None:
     return None if text is None else next(iter(parse_labels([text]).items()))
 
 
-async def matching(store: Store, where: JobFilter) -> list[Job]:
-    """Return all jobs that fit, page by page."""
-    page = await store.find(where, limit=PAGE)
-    found = page.jobs
-    while page.next is not None:
-        page = await store.find(where, limit=PAGE, after=page.next)
-        found += page.jobs
-    return found
+async def pages(store: Store, where: JobFilter) -> AsyncIterator[list[UUID]]:
+    """Return the jobs that fit, page by page; those that were asked to stop already are left out."""
+    after: UUID | None = None
+    while where.states:
+        page = await store.find(where, limit=PAGE, after=after)
+        yield [job.id for job in page.jobs if not job.cancelling]
+        if (after := page.next) is None:
+            return
 
 
 async def hint(store: Store, where: JobFilter) -> str:

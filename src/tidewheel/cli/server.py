@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from tidewheel.cli.options import Blobs, Database, default, setting
+from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, default, setting
 from tidewheel.cli.serving import (
     AuthMode,
     Burst,
@@ -59,6 +59,7 @@ def server(
     log_level: LogLevel = default("log_level"),
     otel_endpoint: OtelEndpoint = default("otel_endpoint"),
     alert: AlertBounds = default("alert"),
+    max_args_bytes: MaxArgsBytes = default("max_args_bytes"),
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C. It runs no jobs: `tide worker` does, and `tide up` does all.
 
@@ -78,6 +79,7 @@ def server(
             serve=serve,
             keeper=keeper,
             replica=checked_replica(replica),
+            max_args_bytes=max_args_bytes,
             log=log,
             otel=check_endpoint(otel_endpoint),
             upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private, alert),

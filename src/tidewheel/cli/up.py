@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tidewheel.cli.options import Blobs, Database, SecretsFolder, default
+from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, SecretsFolder, default
 from tidewheel.cli.serving import (
     AuthMode,
     Burst,
@@ -61,6 +61,7 @@ def up(
     log_format: LogFormat = default("log_format"),
     log_level: LogLevel = default("log_level"),
     otel_endpoint: OtelEndpoint = default("otel_endpoint"),
+    max_args_bytes: MaxArgsBytes = default("max_args_bytes"),
 ) -> None:
     """Start Tidewheel: server, worker and chores, all on this machine.
 
@@ -90,5 +91,6 @@ def up(
             otel=check_endpoint(otel_endpoint),
             upkeep=parse_upkeep(keep, max_age, notify_private, alert),
             replica=checked_replica(replica),
+            max_args_bytes=max_args_bytes,
         )
         run_worker(plan, DRAIN, prepare)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from tidewheel.model.checks import check_json
-from tidewheel.model.submission import MAX_ARGS_BYTES
+from tidewheel.model.submission import MOST_ARGS_BYTES
 from tidewheel.observe.tracing import current
 
 Duration = timedelta | float | str
@@ -68,7 +68,7 @@ class JobConditions(TypedDict, total=False):
 
 def body_of(kind: str, args: Mapping[str, Any], options: JobOptions) -> dict[str, Any]:
     """Return the body of a submit. Raises Invalid for arguments that are no JSON."""
-    text = check_json("args", dict(args), max_bytes=MAX_ARGS_BYTES)
+    text = check_json("args", dict(args), max_bytes=MOST_ARGS_BYTES)
     given = {name: plain(value) for name, value in options.items()}
     if (trace := current()) is not None:
         given = {"traceparent": trace.traceparent, "tracestate": trace.tracestate or "", **given}

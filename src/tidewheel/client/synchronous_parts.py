@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
@@ -105,9 +105,14 @@ class Parts:
         """Send dead letters round again and return how many; with `dry_run` they are only counted."""
         return self._run(self._client.redrive(rate=rate, dry_run=dry_run, **where))
 
-    def put_artifact(self, path: Path, *, name: str | None = None) -> ArtifactInfo:
-        """Bring a file, unless it is there, and return what is known of it. Raises Invalid."""
-        return self._run(self._client.put_artifact(path, name=name))
+    def put_artifact(
+        self, path: Path, *, name: str | None = None, moved: Callable[[int], object] | None = None
+    ) -> ArtifactInfo:
+        """Bring a file, unless it is there, and return what is known of it. Raises Invalid.
+
+        `moved` is told how many bytes each piece had that went.
+        """
+        return self._run(self._client.put_artifact(path, name=name, moved=moved))
 
     def artifacts(self) -> Iterator[ArtifactInfo]:
         """Return all files, newest first."""
@@ -117,9 +122,12 @@ class Parts:
         """Return what is known of a file. Raises NotFound."""
         return self._run(self._client.artifact(digest))
 
-    def fetch_artifact(self, digest: str, to: Path) -> None:
-        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all."""
-        self._run(self._client.fetch_artifact(digest, to))
+    def fetch_artifact(self, digest: str, to: Path, *, moved: Callable[[int], object] | None = None) -> None:
+        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all.
+
+        `moved` is told how many bytes each piece had that came.
+        """
+        self._run(self._client.fetch_artifact(digest, to, moved=moved))
 
     def outputs(self, job_id: UUID) -> list[OutputInfo]:
         """Return the files that all runs of a job left behind, by run and by name. Raises NotFound."""

@@ -31,6 +31,10 @@ from tidewheel.model.retry import check_retry
 from tidewheel.model.trace import trace_of
 
 MAX_ARGS_BYTES = 256 * 1024
+"""How large the arguments of a job may be as JSON, unless a store was told otherwise."""
+LEAST_ARGS_BYTES = 1024
+MOST_ARGS_BYTES = 960 * 1024
+"""The bounds of that bound: a request of 1 MiB has to hold the arguments and all else about a job."""
 MAX_LIMIT_KEYS = 8
 MAX_TIMEOUT = timedelta(days=7)
 MAX_ID_SKEW = timedelta(hours=12)
@@ -51,6 +55,8 @@ class LaneKey(NamedTuple):
     """Whether its jobs have limit keys, which the claim must then decide on."""
     retried: bool = False
     """Whether its jobs have failed before, and so share the retry budget of their queue."""
+    overdue: bool = False
+    """Whether its jobs waited long for a limit and were let go by their age, and so start before all others."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -78,6 +84,14 @@ class Prepared(msgspec.Struct, frozen=True):
     def cap_key(self) -> str | None:
         """The key by which it is counted while it waits."""
         return cap_key_of(self.limit_keys)
+
+
+def check_args_bound(bound: int) -> int:
+    """Return how large arguments may be. Raises Invalid for a bound that is none."""
+    if type(bound) is not int or not LEAST_ARGS_BYTES <= bound <= MOST_ARGS_BYTES:
+        why = f"must be a whole number between {LEAST_ARGS_BYTES} and {MOST_ARGS_BYTES}, not {bound!r:.40}"
+        raise Invalid("max_args_bytes", why)
+    return bound
 
 
 def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:

@@ -31,6 +31,8 @@ class Place(NamedTuple):
     """None stands for TIDE_BLOBS, or a folder beside the database."""
     key: str | None = None
     """What opens a server; None stands for TIDE_KEY."""
+    max_args_bytes: int | None = None
+    """How large the arguments of a job may be; None stands for TIDE_MAX_ARGS_BYTES. A server goes by its own."""
 
     @property
     def database(self) -> str:
@@ -38,7 +40,7 @@ class Place(NamedTuple):
 
     async def open(self) -> Store:
         """Open a store there."""
-        return await open_store(self.database, self.clock, self.key)
+        return await open_store(self.database, self.clock, self.key, self.max_args_bytes)
 
     def open_blobs(self) -> Blobs:
         """Open the place for what is too large for a store."""

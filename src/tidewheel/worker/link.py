@@ -62,6 +62,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     """For servers."""
     replica: str | None = None
     """A replica of the database, for servers."""
+    max_args_bytes: int | None = None
+    """How large the arguments of jobs may be."""
 
     @property
     def part(self) -> str:

@@ -9,7 +9,7 @@ from tidewheel.model.checks import check_text
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job, JobSpec, Submitted
 from tidewheel.model.log import LogLine
-from tidewheel.model.submission import prepare_all
+from tidewheel.model.submission import MOST_ARGS_BYTES, prepare_all
 from tidewheel.store.base import JobFilter, Page
 from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.remote.documents import (
@@ -39,7 +39,8 @@ class Jobs:
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         if not specs:
             return []
-        bodies = [job_request(spec, one) for spec, one in zip(specs, prepare_all(specs), strict=True)]
+        prepared = prepare_all(specs, max_args_bytes=MOST_ARGS_BYTES)  # the server knows how much it takes
+        bodies = [job_request(spec, one) for spec, one in zip(specs, prepared, strict=True)]
         safe = all(spec.idempotency_key is not None for spec in specs)
         if len(bodies) == 1:
             answer = await self._transport.post("/v1/jobs", bodies[0], AcceptedJob, safe=safe)
