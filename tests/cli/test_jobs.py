@@ -154,6 +154,27 @@ def test_jobs_are_listed_by_what_they_have_in_common_page_by_page(tmp_path: Path
     assert (wrong.returncode, wrong.stderr.endswith("not 'quued'; did you mean queued?\n")) == (2, True)
 
 
+def test_jobs_are_listed_by_when_they_were_made(tmp_path: Path) -> None:
+    job = submit(tmp_path, "--task", "t")
+
+    def listed(*words: str) -> list[str]:
+        return [found["id"] for found in answer(tmp_path, "job", "list", *words)]
+
+    assert listed("--since", "1h") == listed("--before", "2100-01-01T00:00:00Z") == [job]
+    assert listed("--before", "1h") == listed("--since", "2100-01-01T00:00:00Z") == []
+    wrong = tide(tmp_path, "job", "list", "--since", "yesterday")
+    assert (wrong.returncode, wrong.stderr.count("since"), wrong.stderr.count("\n")) == (2, 1, 1)
+
+
+def test_what_jobs_say_gives_no_orders_to_the_terminal(tmp_path: Path) -> None:
+    job = submit(tmp_path, "--task", "t")
+    work(tmp_path, Cause.RETURNED, None, "red \x1b[31malert\x9b2J")
+    for words in (("job", "logs", job), ("job", "show", job), ("job", "list"), ("logs", "alert")):
+        shown = tide(tmp_path, *words).stdout
+        assert not {"\x1b", "\x07", "\x9b"} & set(shown), (words, shown)
+    assert tide(tmp_path, "job", "logs", job).stdout == "red alert\n"
+
+
 def test_a_mistyped_queue_is_asked_about(tmp_path: Path) -> None:
     submit(tmp_path, "--queue", "mail", "--", "ls")
     work(tmp_path)

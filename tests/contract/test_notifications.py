@@ -269,6 +269,34 @@ async def test_neither_address_nor_secret_is_ever_shown_again(store: Store, work
     assert (await store.channels())[0].shown == "https://example.org/…"
 
 
+async def test_a_secret_is_changed_and_the_old_one_goes_on_for_a_while(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    made = await listen(store, Event.SUCCEEDED, tenant="acme")
+    again = await store.rotate_secret(made.channel.id, keep=HOUR, tenant="acme")
+    assert again.channel == made.channel
+    assert again.secret not in (None, made.secret)
+    await finish(store, worker, [await start(store, worker, tenant="acme")])
+    await heard(store)
+    (parcel,) = await store.take_deliveries()
+    assert (parcel.secret, parcel.old_secret) == (again.secret, made.secret)
+    await store.close_delivery(parcel, BUSY)
+    await backend.clock.advance(HOUR)
+    (parcel,) = await store.take_deliveries()
+    assert (parcel.secret, parcel.old_secret) == (again.secret, None)
+
+
+async def test_a_secret_that_cannot_be_changed_is_left_alone(store: Store) -> None:
+    made = await listen(store, Event.SUCCEEDED, tenant="acme")
+    service = await store.add_channel(ChannelSpec(name="mail", address="mailtos://user:hunter2@mail.example"))
+    with pytest.raises(NotFound):
+        await store.rotate_secret(made.channel.id, tenant="other")
+    with pytest.raises(Invalid, match="webhook"):
+        await store.rotate_secret(service.channel.id)
+    with pytest.raises(Invalid, match="keep"):
+        await store.rotate_secret(made.channel.id, keep=31 * DAY)
+
+
 async def test_names_of_channels_are_taken_once(store: Store) -> None:
     await store.add_channel(ChannelSpec(name="a", address="https://example.org"))
     with pytest.raises(Conflict):

@@ -182,10 +182,12 @@ async def test_a_message_whose_sender_was_killed_is_sent_by_the_next(
         await all_spread(store)
         what = ("-c", ONE_SENDER, backend.place, backend.clock.now().isoformat())
         sender = await asyncio.create_subprocess_exec(sys.executable, *what)
-        async with asyncio.timeout(60):
-            await receiver.came.wait()
-        sender.send_signal(signal.SIGKILL)
-        await sender.wait()
+        try:
+            async with asyncio.timeout(60):
+                await receiver.came.wait()
+        finally:
+            sender.send_signal(signal.SIGKILL)
+            await sender.wait()
         receiver.answer = lambda _: 200
         clock = SystemClock()
         postman = Postman(store, Sender(AddressGuard(["127.0.0.0/8"]), clock), clock)

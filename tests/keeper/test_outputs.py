@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
@@ -19,10 +18,14 @@ from tidewheel.testing import FakeClock
 class Known:
     """A store that knows some jobs, or is away."""
 
-    def __init__(self, jobs: Sequence[UUID] = (), *, away: bool = False) -> None:
+    def __init__(self, jobs: Sequence[UUID] = (), *, away: bool = False, key: bytes = b"1") -> None:
         self._jobs = set(jobs)
+        self._key = key
         self._away = away
         self.asked: list[int] = []
+
+    async def signing_key(self) -> bytes:
+        return self._key
 
     async def known_jobs(self, job_ids: Sequence[UUID]) -> set[UUID]:
         if self._away:
@@ -56,9 +59,21 @@ async def test_nothing_is_removed_of_young_jobs_nor_while_the_store_is_away() ->
     clock = FakeClock()
     young, old = await some_jobs(clock, 2, DAY / 2), await some_jobs(clock, 2, 2 * DAY)
 
-    assert await Collector(Mock(), young[0], clock).run_once() == 0
+    assert await Collector(Known(), young[0], clock).run_once() == 0  # type: ignore[arg-type]
     with pytest.raises(Unavailable):
         await Collector(Known(away=True), old[0], clock).run_once()  # type: ignore[arg-type]
 
     for blobs, jobs in (young, old):
         assert (await blobs.jobs_with_outputs("", 10))[0] == jobs
+
+
+async def test_nothing_is_removed_from_a_place_of_another_database(caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    blobs, jobs = await some_jobs(clock, 2, 2 * DAY)
+    await Collector(Known(jobs), blobs, clock).run_once()  # type: ignore[arg-type]
+    other = Collector(Known(key=b"2"), blobs, clock)  # type: ignore[arg-type]
+
+    assert [await other.run_once(), await other.run_once()] == [0, 0]
+    assert (await blobs.jobs_with_outputs("", 10))[0] == jobs
+    assert caplog.text.count("mark of another database") == 1
+    assert await Collector(Known(), blobs, clock).run_once() == 2  # type: ignore[arg-type]

@@ -4,11 +4,14 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from tests.api.conftest import make_certificate
 from tests.builders import NOON
 from tests.notify.receiving import DROP, HANG, Receiver, receiving
 from tidewheel.clock import SystemClock
@@ -55,6 +58,34 @@ async def test_a_webhook_carries_the_event_and_a_signature_that_holds(receiver: 
     assert Webhook(SECRET).verify(got.body, got.headers) == json.loads(BODY)
     with pytest.raises(WebhookVerificationError):
         Webhook(SECRET).verify(got.body + b" ", got.headers)
+
+
+async def test_while_a_secret_is_changed_receivers_may_have_either(receiver: Receiver) -> None:
+    old = "whsec_" + base64.b64encode(bytes(range(1, 33))).decode()
+    changing = msgspec.structs.replace(parcel(receiver.address), old_secret=old)
+    assert (await Sender(AddressGuard(LOOPBACK), SystemClock()).send(changing)).accepted
+    (got,) = receiver.got
+    assert len(got.headers["webhook-signature"].split(" ")) == 2
+    for secret in (SECRET, old):
+        assert Webhook(secret).verify(got.body, got.headers) == json.loads(BODY)
+
+
+async def test_the_certificate_of_a_receiver_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the name in the address, though the connection goes to a number, and by those whom this machine believes."""
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    guard = AddressGuard(LOOPBACK, resolve)
+    certificate = make_certificate(tmp_path)
+    async with receiving(certificate) as receiver:
+        url = f"https://127.0.0.1:{receiver.port}/hook"
+        assert (await send(url, guard)).told == "no connection, or it was lost: ConnectError"
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.chain))
+        assert await send(url, guard) == Answer(accepted=True, told="200")
+        named = await send(f"https://hooks.example:{receiver.port}/hook", guard)
+        assert named.told == "no connection, or it was lost: ConnectError"
+        assert len(receiver.got) == 1
 
 
 @pytest.mark.parametrize(

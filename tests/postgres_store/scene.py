@@ -134,7 +134,7 @@ def _pairs(lane: int, floor: datetime) -> list[Any]:
 
 
 def _standings(scene: Scene) -> list[Any]:
-    return [[scene.tenant], ["l"], [2], [None], [None], [None]]
+    return [[scene.tenant], ["l"], [2], [None], [None], [None], [0]]
 
 
 def _specs(scene: Scene) -> list[Any]:
@@ -165,7 +165,9 @@ HOT: Final[Mapping[str, Hot]] = {
         "job_pkey, Tid Scan", lambda s: [s.worker, s.queued[:BATCH], s.mark, *_standings(s)], 2 * BATCH
     ),
     "make_limited": _hot("job_pkey, Tid Scan", lambda s: [s.queued[:BATCH], ["l"] * BATCH], 2 * BATCH),
-    "release_waiters": _hot("job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], *_standings(s)], 28),
+    "release_waiters": _hot(
+        "job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], [2], 0 * SECOND, *_standings(s)], 36
+    ),
     "keys_waited_for": _hot("job_limited", lambda _: [], 2),
     "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "sweep": _hot("job_due", lambda s: [[s.lane] * 3, [0, 1, 2]], 3, flat=False),
@@ -237,6 +239,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
     "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
     "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
+    "past_occurrences": _hot("job_pkey", lambda s: [[s.schedule], 10, None], 10, flat=False),  # more fall due meanwhile
+    "limit_waiters": _hot("job_limited", lambda _: [["default"], ["l"], 10_000], 28),
+    "limit_holders": _hot("job_running", lambda _: [["default"], ["l"]], BATCH + 2, flat=False),
     "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
     "beat": _hot("", lambda s: [[s.worker], None], 0),

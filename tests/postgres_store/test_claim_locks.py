@@ -82,7 +82,7 @@ async def test_a_claim_that_is_under_way_when_its_worker_is_reaped_loses_its_run
     taken = await _take(held, doomed, 3, how)
     if how == "pick_keyed":
         ids_taken = [row["id"] for row in taken]
-        await held.execute(SQL["start_picked"], doomed.id, ids_taken, taken[0]["started_at"], *[[]] * 6)
+        await held.execute(SQL["start_picked"], doomed.id, ids_taken, taken[0]["started_at"], *[[]] * 7)
     await backend.clock.advance(2 * SECOND)
     reaping = asyncio.create_task(store.reap(doomed.id, doomed.beat))
     await until_blocked(await connect(backend.url))

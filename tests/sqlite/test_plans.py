@@ -32,6 +32,7 @@ PLANS = {
     "due_looks": [r"limit_key_look \(look_at>\? AND look_at<\?\)|limit_key_look \(look_at<\?\)"],
     "next_look": [r"limit_key_look"],
     "meta": [r"limit_key_look"],
+    "aged_waiters": [BY_ROWID, r"job_limited \(tenant=\? AND waits_for=\? AND priority=\? AND run_at<\?\)"],
     "waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
     "release": [BY_ROWID],
     "runs_named": [BY_ID],
@@ -84,11 +85,19 @@ PLANS = {
     "next_lines": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\?\)"],
     "logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token>\?\)"],
     "last_logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token<\?\)"],
+    "limit_waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
+    "limit_holders": [r"SCAN job USING INDEX job_running"],
+    "coming_schedules": [r"schedule_coming \(tenant=\? AND next_fire_at>\?\)"],
+    "past_occurrences": [
+        BY_ID,
+        r"past USING PRIMARY KEY \(schedule_id=\? AND fire_at=\?\)",
+        r"SEARCH attempt USING PRIMARY KEY",
+    ],
     "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
-SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders", "find_running"}
+SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders", "find_running", "limit_holders"}
 """The first step of the one takes the first entry of an index that holds only what is queued; the others look at what
 runs, by an index that holds nothing else."""
 

@@ -110,8 +110,8 @@ def test_a_worker_that_was_killed_loses_its_job_to_another(scene: Scene) -> None
 
 
 def test_what_a_server_does_not_offer_is_said_in_one_sentence(scene: Scene) -> None:
-    with pytest.raises(Invalid, match="caps is not offered over HTTP"):
-        scene.app.limits.caps()
+    with pytest.raises(Invalid, match="set_weight is not offered over HTTP"):
+        scene.app.tenants.set_weight("acme", 2.0)
     with pytest.raises(Unauthenticated), App(scene.database, key="tide_nonsense") as stranger:
         stranger.command(["true"])
 

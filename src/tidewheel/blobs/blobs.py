@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 from uuid import UUID
 
 from tidewheel.blobs import names
@@ -18,6 +18,9 @@ from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
 from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
 
+OWNER: Final = "owner/outputs"
+"""Whose outputs are here: whatever another database knows nothing of is not for it to remove."""
+MOST_MARK: Final = 200
 Moved = Callable[[int], object]
 """Is told how many bytes more have come or gone."""
 
@@ -166,6 +169,16 @@ class Blobs:
         """Return the next so many jobs whose runs left something behind, by id, and after what to go on, if at all."""
         steps = await self._backend.steps("outputs", after, limit)
         return [job_id for step in steps if (job_id := names.job_of(step))], steps[-1] if steps else None
+
+    async def owner(self, new: str) -> str:
+        """Return the mark of the database that outputs here are of; if there was none, it is `new` from now on."""
+        parts = _Parts(MOST_MARK)
+        try:
+            await self._backend.get(OWNER, parts.take)
+        except NotFound:
+            await self._backend.put(OWNER, iter([new.encode()]), len(new))
+            return new
+        return parts.joined().decode(errors="replace")
 
     async def check(self) -> None:
         """Write, read and remove something, or raise why that cannot be done."""

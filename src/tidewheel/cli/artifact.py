@@ -114,7 +114,7 @@ def _chosen(to: str) -> Path:
     """Return the file that someone wants to have written. Raises Invalid if that cannot be."""
     place = Path(to)
     try:
-        if not to or place.is_dir():
+        if not to or (place.exists() and not place.is_file()):  # a device would become a file
             raise Invalid("to", f"must name a file, not {to!r}")
         if not place.parent.is_dir():
             raise Invalid("to", f"there is no folder {place.parent}")

@@ -13,6 +13,7 @@ from tidewheel.cli import bulk, following
 from tidewheel.cli.lazy import group
 from tidewheel.cli.picking import (
     PAGE,
+    Before,
     Error,
     JobId,
     JobIds,
@@ -20,11 +21,13 @@ from tidewheel.cli.picking import (
     Label,
     Queue,
     Search,
+    Since,
     States,
     check_chosen,
     hint,
     job_id,
     parse_label,
+    parse_moment,
     parse_states,
     unfinished,
     unsuccessful,
@@ -103,6 +106,8 @@ def list_jobs(
     label: Label = None,
     error: Error = None,
     search: Search = None,
+    since: Since = None,
+    before: Before = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
@@ -115,6 +120,8 @@ def list_jobs(
         label=parse_label(label),
         error=error,
         text=search,
+        created_from=parse_moment(since, "since"),
+        created_before=parse_moment(before, "before"),
     )
     after = None if cursor is None else job_id(cursor, "cursor")
     page, note = session.ask(partial(_page, where, limit, after))

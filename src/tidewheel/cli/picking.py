@@ -1,13 +1,17 @@
 """Which jobs a command is about: by their ids, or by what they have in common."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
 
 import typer
 
+from tidewheel.cli.asking import parse_instant
 from tidewheel.cli.options import parse_labels
+from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid, TideError
+from tidewheel.model.checks import parse_duration
 from tidewheel.model.guessing import did_you_mean, name_among
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import JobFilter, Store
@@ -24,6 +28,10 @@ Label = Annotated[str | None, typer.Option("--label", help="Only jobs with this 
 Error = Annotated[
     str | None, typer.Option("--error", help="Only jobs with this in the message of their error, as it is written.")
 ]
+Since = Annotated[
+    str | None, typer.Option("--since", help="Only jobs made since then: an instant, or how long ago, such as 2h.")
+]
+Before = Annotated[str | None, typer.Option("--before", help="Only jobs made before that; written as --since is.")]
 Search = Annotated[
     str | None,
     typer.Option(
@@ -59,6 +67,16 @@ async def pages(store: Store, where: JobFilter) -> AsyncIterator[list[UUID]]:
         yield [job.id for job in page.jobs if not job.cancelling]
         if (after := page.next) is None:
             return
+
+
+def parse_moment(text: str | None, field: str) -> datetime | None:
+    """Return the instant that a text stands for, which may say how long ago that was."""
+    if text is None:
+        return None
+    try:
+        return SystemClock().now() - parse_duration(text, field)
+    except Invalid:
+        return parse_instant(text, field)
 
 
 async def hint(store: Store, where: JobFilter) -> str:

@@ -32,6 +32,7 @@ from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.metrics_port import MetricsPort
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
+from tidewheel.worker.sandbox import allotment
 from tidewheel.worker.supervisor import Supervisor
 
 _log = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ def plan_of(
         name=name or f"{socket.gethostname()}:{os.getpid()}",
         app=app,
         secrets=None if secrets is None else str(Path(secrets).absolute()),
-        slots=cores() if slots is None else slots,
+        slots=allotment.cores() if slots is None else slots,
         offer=Offer(resources=_resources(())),
     )
 
@@ -240,14 +241,8 @@ async def _declare(store: Store, plan: WorkerPlan, catalogue: Sequence[Catalogue
         announce(plan.log, left)
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def _resources(given: Sequence[str]) -> dict[str, int]:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": 1000 * cores(), "memory": memory} | parse_resources(",".join(given), "resource")
+    return {"cpu": allotment.cpu(), "memory": allotment.memory()} | parse_resources(",".join(given), "resource")
 
 
 def _environment(given: Sequence[str]) -> dict[str, str]:

@@ -180,6 +180,8 @@ def _tell(moved: Moved | None, piece: bytes) -> None:
 @contextmanager
 def _appearing(to: Path) -> Iterator[IO[bytes]]:
     """Give a file to write to that takes its place at the end, if nothing goes wrong."""
+    if to.exists() and not to.is_file():  # a device would be replaced by a file, too
+        raise Invalid("to", f"{to} is no file")
     try:
         part = tempfile.NamedTemporaryFile(dir=to.parent, prefix=".tide-", delete=False)  # noqa: SIM115 - closed below
     except OSError as error:

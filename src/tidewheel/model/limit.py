@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -9,12 +10,17 @@ from tidewheel.errors import Invalid
 from tidewheel.model.bucket import Level
 from tidewheel.model.cap import CAP_MARK, KeyCap, Overflow, check_waiting, is_cap_key
 from tidewheel.model.checks import check_key, check_name
+from tidewheel.model.order import passed_over, turns_by_age
 from tidewheel.model.rate import Pace, check_pace, next_token
 
 Key = TypeVar("Key", bound=Hashable)
 
 VALUE_MARK: Final = "="
 """Between the name of a rule and the value that tells one of its keys from another: `account=17`."""
+MOST_WAITING: Final = 10_000
+"""How many who wait for a limit are counted."""
+MOST_HOLDERS: Final = 5
+"""How many who hold one are named."""
 MOST: Final = 2**31 - 1
 """More never run at once, and a larger number fits in no column."""
 LOOK_STEP: Final = 10_000
@@ -33,6 +39,17 @@ class Limit(msgspec.Struct, frozen=True):
     """How many may start at once by the rate."""
     rule: str | None = None
     """The rule that it follows; None if it was set for itself."""
+
+
+class LimitUse(msgspec.Struct, frozen=True):
+    """Who uses a limit now."""
+
+    tenant: str
+    key: str
+    waiting: int
+    """How many wait for it; no more than `MOST_WAITING` are counted."""
+    holders: list[UUID]
+    """Jobs that run under it, no more than `MOST_HOLDERS`, oldest first."""
 
 
 class LimitRule(msgspec.Struct, frozen=True):
@@ -126,6 +143,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     filled_at: int | None
     look_at: int | None
     """When to see whether waiters may go because tokens came; None if nobody waits for tokens."""
+    passed: int = 0
+    """How many started by their priority since one had its turn by age."""
 
     @property
     def pace(self) -> Pace | None:
@@ -154,13 +173,15 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
             return 0
         return 1 + int((now - self.look_at) / pace.bucket.interval)
 
-    def started(self, number: int, now: int) -> "Standing":
-        """Return it after some more have started."""
-        running = self.running + number
+    def started(self, number: int, now: int, overdue: int = 0) -> "Standing":
+        """Return it after some more have started, of which some were overdue."""
+        after = msgspec.structs.replace(
+            self, running=self.running + number, passed=passed_over(self.passed, number, overdue)
+        )
         if (pace := self.pace) is None:
-            return msgspec.structs.replace(self, running=running)
+            return after
         left = self.level(pace, now).after(number)
-        return msgspec.structs.replace(self, running=running, tokens=max(0.0, left.tokens), filled_at=left.at)
+        return msgspec.structs.replace(after, tokens=max(0.0, left.tokens), filled_at=left.at)
 
     def awaited(self, now: int) -> "Standing":
         """Return it with the time of the next look, for someone waits who may go when a token comes."""
@@ -195,6 +216,11 @@ class Release(NamedTuple):
 
     number: int
     then: Standing
+
+    @property
+    def by_age(self) -> int:
+        """How many of them are the oldest, whatever their priority, if they are old enough."""
+        return turns_by_age(self.then.passed, self.number)
 
     def outcome(self, released: int) -> Standing:
         """Return how the limit stands after so many have gone; if none did, nobody waits."""
@@ -233,16 +259,39 @@ class Admission(msgspec.Struct, Generic[Key], frozen=True):
     taken: Mapping[Key, int]
 
 
-def admit(candidates: Sequence[Sequence[Key]], free: Mapping[Key, int]) -> Admission[Key]:
+def in_turn(
+    candidates: Sequence[Sequence[Key]], overdue: Sequence[int], standings: Mapping[Key, Standing], now: int
+) -> list[int]:
+    """Return the order in which candidates are given room: the given one, but first those whose turn by age it is.
+
+    `overdue` are the numbers of those that waited long, oldest first.
+    """
+    turns: dict[Key, int] = {}
+    first: dict[int, None] = {}
+    for index in overdue:
+        keys = [key for key in candidates[index] if key in standings]
+        for key in keys:
+            turns.setdefault(key, turns_by_age(standings[key].passed, max(0, standings[key].room(now))))
+        if any(turns[key] > 0 for key in keys):
+            first[index] = None
+            for key in keys:
+                turns[key] -= 1
+    return [*first, *(index for index in range(len(candidates)) if index not in first)]
+
+
+def admit(
+    candidates: Sequence[Sequence[Key]], free: Mapping[Key, int], order: Iterable[int] | None = None
+) -> Admission[Key]:
     """Decide in order which candidates start; each takes all of its keys or none.
 
-    `candidates` are the keys of each job, best first; `free` is the room under each key that has a limit. Keys without
-    a limit ask for nothing.
+    `candidates` are the keys of each job, best first unless another order is given; `free` is the room under each key
+    that has a limit. Keys without a limit ask for nothing.
     """
     left = dict(free)
     admitted: list[int] = []
     refused: dict[int, Key] = {}
-    for index, keys in enumerate(candidates):
+    for index in range(len(candidates)) if order is None else order:
+        keys = candidates[index]
         for key in keys:
             if left.get(key, 1) <= 0:
                 refused[index] = key
@@ -257,10 +306,17 @@ def admit(candidates: Sequence[Sequence[Key]], free: Mapping[Key, int]) -> Admis
 
 
 def changed_by(
-    standings: Mapping[Key, Standing], taken: Mapping[Key, int], full: Iterable[Key], now: int
+    standings: Mapping[Key, Standing],
+    taken: Mapping[Key, int],
+    full: Iterable[Key],
+    now: int,
+    overdue: Mapping[Key, int],
 ) -> dict[Key, Standing]:
-    """Return how limits stand after an admission: under some of them jobs started, and for some jobs wait."""
-    changed = {key: standings[key].started(number, now) for key, number in taken.items()}
+    """Return how limits stand after an admission: under some of them jobs started, and for some jobs wait.
+
+    `overdue` is how many of those that started under each waited long for it.
+    """
+    changed = {key: standings[key].started(number, now, overdue.get(key, 0)) for key, number in taken.items()}
     for key in set(full):
         standing = changed.get(key, standings[key])
         if standing.starts is not None:

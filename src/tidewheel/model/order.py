@@ -1,5 +1,8 @@
 """The order of a claim: strict priority, fair turns of tenants, FIFO within a tenant, a share for the aged.
 
+Under a limit the aged have such a share, too (`turns_by_age`). Who waited long for one is overdue once it is let go:
+the overdue come first in a tenth of the starts, and a limit gives them its room when it is their turn.
+
 Of what failed before no more is taken than `model.retry_budget` allows.
 
 A claim first peeks at the heads of the lanes it may run, without locking anything. `share_out` turns what it saw into a
@@ -24,6 +27,9 @@ AGING = timedelta(minutes=5)
 """After this wait a job counts as aged."""
 AGED_SHARE = 0.1
 """The least share of the starts that goes to the aged, oldest first, whatever their priority."""
+
+AGED_TURN = round(1 / AGED_SHARE)
+"""Of so many starts under a limit, one goes by age."""
 
 _ONE = 1 - 1e-9
 """Ten tenths make a little less than one."""
@@ -51,6 +57,8 @@ class Head(msgspec.Struct, frozen=True):
     """Whether its jobs have failed before."""
     paces: tuple[UUID, ...] = ()
     """The slow gates it lies behind: each start needs room under all of them."""
+    overdue: bool = False
+    """Whether its jobs waited long for a limit before they were let go."""
 
 
 Pair = tuple[int, int]
@@ -68,6 +76,8 @@ class Turns(msgspec.Struct, frozen=True):
     """Priority → the virtual time of the last turn: who comes new, or back, starts from here."""
     owed: float = 0.0
     """Starts that the aged have coming."""
+    kept: float = 1.0
+    """Starts that are kept for the overdue."""
     retries: Mapping[str, float] = {}
     """Queue → starts that its retries have earned."""
 
@@ -100,10 +110,27 @@ def share_out(
     """
     plan = _Plan(heads, limit, now, turns, free)
     plan.rooms = dict(rooms)
+    plan.serve_the_overdue()
     plan.serve_the_aged()
     plan.serve_by_priority()
     plan.serve_what_waited_for_first_attempts()
     return plan.result()
+
+
+def turns_by_age(passed: int, number: int) -> int:
+    """Return how many of the next starts under a limit go to the oldest that are overdue, whatever their priority.
+
+    `passed` started by their priority since one had its turn by age, and `number` can start now.
+    """
+    return (passed + number) // AGED_TURN
+
+
+def passed_over(passed: int, number: int, by_age: int) -> int:
+    """Return how many have started by their priority after these, of which some were overdue.
+
+    A turn that nobody was old enough for is kept for the next who is. It is one, so that the aged run up no debt.
+    """
+    return max(0, min(AGED_TURN - 1, passed + number - AGED_TURN * by_age))
 
 
 class _Plan:
@@ -124,6 +151,8 @@ class _Plan:
         self.served = dict(turns.served)
         self.reached = dict(turns.reached)
         self.owed = turns.owed
+        # Bounded as what the aged are owed is; but kept for those who come later, for a limit lets few of them go.
+        self.kept = min(turns.kept + AGED_SHARE * limit, max(1.0, limit))
         self.passed_over = dict.fromkeys((*Priority, *(head.priority for head in heads)), _NEVER)
         """For each priority: when the oldest of the aged became due that have a lower one."""
         retried = any(head.retried for head in heads)
@@ -131,9 +160,16 @@ class _Plan:
         self.held_back: dict[str, deque[tuple[int, Waiting]]] = {}
         """Queue → retries that must let first attempts go first, most urgent first, with their tenants."""
 
+    def serve_the_overdue(self) -> None:
+        """Give the overdue what is kept for them, oldest first."""
+        queue = self._queue([index for index, head in enumerate(self.heads) if head.overdue])
+        while self.kept >= _ONE and self.left and self._skip_unfit(queue):
+            if self._give(queue.pop()[2]):
+                self.kept -= 1
+
     def serve_the_aged(self) -> None:
         """Give the aged what they are owed, oldest first."""
-        aged = [index for index, head in enumerate(self.heads) if head.due and head.due[0] <= self.old]
+        aged = [index for index, head in enumerate(self.heads) if self._next_due(index) <= self.old]
         if not aged:
             self.owed = 0.0
             return
@@ -248,7 +284,8 @@ class _Plan:
     def result(self) -> Shares:
         live = {(head.priority, head.tenant) for head in self.heads}
         served = {key: value for key, value in self.served.items() if key in live}
-        turns = Turns(served, self.reached, max(0.0, self.owed), {} if self.budget is None else self.budget.credit)
+        credit = {} if self.budget is None else self.budget.credit
+        turns = Turns(served, self.reached, max(0.0, self.owed), self.kept, credit)
         return Shares(dict(Counter(self.order)), turns, self.order, self.guessed)
 
     def _queue(self, indexes: list[int]) -> list[Waiting]:
@@ -260,6 +297,11 @@ class _Plan:
             waiting += zip(head.due[start:], ids, repeat(index), strict=False)
         waiting.sort(reverse=True)
         return waiting
+
+    def _next_due(self, index: int) -> float:
+        """Return when the first of what is seen and left of a head became due."""
+        due, given = self.heads[index].due, self.given[index]
+        return due[given] if given < len(due) else _NEVER
 
     def _skip_unfit(self, queue: list[Waiting]) -> bool:
         """Drop what did not fit from the front of a queue, and tell whether anything is left."""

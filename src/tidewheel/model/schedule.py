@@ -17,6 +17,7 @@ from tidewheel.model.overlap import Overlap, check_max_concurrency
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import NO_NEEDS, Needs
 from tidewheel.model.retry import RetryPolicy
+from tidewheel.model.states import State
 from tidewheel.model.submission import MAX_LIMIT_KEYS, prepare
 
 MAX_DESCRIPTION = 2000
@@ -107,6 +108,16 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     outcome: Fate
     reason: str = ""
     source: Source = "planned"
+
+
+class PastOccurrence(NamedTuple):
+    """What became of one that was due."""
+
+    occurrence: Occurrence
+    state: State | None
+    """That of its job; None if it has none, or that is gone."""
+    started_at: datetime | None
+    """When the first run of its job began."""
 
 
 class Triggered(NamedTuple):

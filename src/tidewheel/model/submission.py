@@ -55,6 +55,8 @@ class LaneKey(NamedTuple):
     """Whether its jobs have limit keys, which the claim must then decide on."""
     retried: bool = False
     """Whether its jobs have failed before, and so share the retry budget of their queue."""
+    overdue: bool = False
+    """Whether its jobs waited long for a limit and were let go by their age, and so start before all others."""
 
 
 class Prepared(msgspec.Struct, frozen=True):

@@ -238,12 +238,12 @@ class App:
     # Answers
 
     async def _send(self, scope: Scope, receive: Receive, send: Send, answer: Answer, request_id: str) -> None:
+        if self._service.stopping.is_set():
+            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         if answer.stream is not None and scope["method"] == "HEAD":
             await answer.stream.aclose()
         elif answer.stream is not None:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
-        if self._service.stopping.is_set():
-            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         content = b"" if answer.body is None else _bytes(answer.body)
         fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
         await send(_start(answer, request_id, fixed))

@@ -7,7 +7,8 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.model.gate import OPEN, Gate, GateMode, gates_before
-from tidewheel.model.resources import Needs, Resources, fits, parse_needs_text
+from tidewheel.model.resources import Needs, Resources, fits, needs_text, parse_needs_text
+from tidewheel.model.submission import LaneKey
 from tidewheel.model.why import able
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import ClaimRequest
@@ -30,6 +31,13 @@ class Lane(msgspec.Struct, frozen=True):
     slowed_by: tuple[UUID, ...] = ()
     """The slow gates it lies behind, if no other one closes it."""
     retried: bool = False
+    overdue: bool = False
+
+
+def key_of(lane: Lane) -> LaneKey:
+    """Return what makes a lane."""
+    needs = "" if lane.needs is None else needs_text(lane.needs)
+    return LaneKey(lane.tenant_name, lane.queue, lane.kind, needs, lane.keyed, lane.retried, lane.overdue)
 
 
 def gating_of(flag: str, gates: Iterable[Gate], *, kind: str, queue: str, tenant: str) -> tuple[bool, tuple[UUID, ...]]:

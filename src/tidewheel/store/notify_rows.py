@@ -151,7 +151,7 @@ def attempt_text(at: datetime, answer: Answer) -> str:
 
 def parcel_of(row: Any, dialect: Dialect) -> Parcel:
     """Build a parcel from its columns."""
-    number, channel, tries, begun_at, key, body, text, kind, address, secret = row
+    number, channel, tries, begun_at, key, body, text, kind, address, secret, old_secret = row
     return Parcel(
         delivery_id=dialect.uuid(number),
         channel_id=dialect.uuid(channel),
@@ -163,6 +163,7 @@ def parcel_of(row: Any, dialect: Dialect) -> Parcel:
         type=ChannelType(kind),
         address=address,
         secret=secret,
+        old_secret=old_secret,
     )
 
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel
+from tidewheel.model.channel import KEEP_OLD, Channel, ChannelSpec, NewChannel, Parcel
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     Answer,
@@ -52,6 +52,15 @@ class ChannelStore(Protocol):
 
     async def enable_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Channel:
         """Let a channel that was disabled send again, from now on. Raises NotFound."""
+        ...
+
+    async def rotate_secret(
+        self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
+    ) -> NewChannel:
+        """Let a webhook sign by a new secret, which is in the answer alone, and by the old one for so long, too.
+
+        Raises Invalid, and NotFound.
+        """
         ...
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:

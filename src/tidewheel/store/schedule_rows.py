@@ -10,7 +10,16 @@ import msgspec
 from tidewheel.errors import Unavailable
 from tidewheel.model.job import JobSpec
 from tidewheel.model.overlap import Overlap
-from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, job_of, trigger_fingerprint
+from tidewheel.model.schedule import (
+    Fate,
+    Occurrence,
+    PastOccurrence,
+    Schedule,
+    ScheduleSpec,
+    job_of,
+    trigger_fingerprint,
+)
+from tidewheel.model.states import State
 from tidewheel.model.submission import Prepared, prepare
 from tidewheel.store.records import Dialect
 from tidewheel.store.scheduling import Unreadable
@@ -103,6 +112,16 @@ def occurrence_of(row: Any, dialect: Dialect) -> Occurrence:
         outcome=Fate(outcome),
         reason=reason,
         job_id=None if job_id is None else dialect.uuid(job_id),
+    )
+
+
+def past_of(row: Any, dialect: Dialect) -> PastOccurrence:
+    """Build one of the past from the same, the state of its job, and when the first run of that began."""
+    state, started_at = row[6:8]
+    return PastOccurrence(
+        occurrence_of(row, dialect),
+        None if state is None else State(state),
+        None if started_at is None else dialect.instant(started_at),
     )
 
 

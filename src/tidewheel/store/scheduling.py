@@ -13,7 +13,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_count, check_duration, check_instant, check_key
 from tidewheel.model.priority import Priority
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec, Triggered
+from tidewheel.model.schedule import Declared, Occurrence, PastOccurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.triggers.backfilling import MAX_BACKFILL
 from tidewheel.triggers.planning import Plan
 
@@ -147,6 +147,19 @@ class ScheduleStore(Protocol):
         """Return schedules, oldest first, beginning after the id `after`.
 
         Those that a newer version has written in words unknown to this one are left out.
+        """
+        ...
+
+    async def coming_schedules(self, *, tenant: str, limit: int = 50) -> list[Schedule]:
+        """Return the schedules of a tenant that fire next, the next first."""
+        ...
+
+    async def past_occurrences(
+        self, schedule_ids: Sequence[UUID], *, each: int = 10, tenant: str | None = None
+    ) -> list[PastOccurrence]:
+        """Return the last occurrences of each of some schedules that were due, latest first, and what became of them.
+
+        Schedules that are not there have none.
         """
         ...
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +19,7 @@ from tidewheel.server.cursors import seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.endpoints.schedules import ACCEPTED, OK, known, schedule_id_in
+from tidewheel.server.filters import MOST_PER_PAGE
 from tidewheel.server.job_request import Instant, duration_of
 from tidewheel.server.preconditions import expected_version
 from tidewheel.server.reading import bad_parameter, parameter
@@ -25,8 +27,10 @@ from tidewheel.server.recording import record
 from tidewheel.server.schedule_document import (
     OccurrenceDocument,
     OccurrencePage,
+    PastList,
     PreviewList,
     occurrence_document,
+    past_document,
     preview_document,
 )
 from tidewheel.server.schedule_request import BackfillRequest
@@ -35,6 +39,7 @@ from tidewheel.store.scheduling import Backfill
 from tidewheel.triggers.backfilling import past_of
 from tidewheel.triggers.preview import MOST_SHOWN, between_of, coming_of
 
+MOST_AT_ONCE: Final = 50
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -58,6 +63,14 @@ class OccurrenceQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_field
 
     before: Instant | None = None
     """Begin with the last one before this instant instead."""
+
+
+class PastQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of which schedules to tell, and how much."""
+
+    schedule_id: Annotated[str, Meta(max_length=2000, description="The id of a schedule, or several by commas.")]
+    each: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 10
+    """How many of each."""
 
 
 class BackfillAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +136,23 @@ async def _times(request: BackfillRequest, schedule: Schedule, now: datetime) ->
     if request.since is None or request.until is None:
         raise Invalid("until" if request.since else "since", "must be given, unless there are times")
     return await asyncio.to_thread(past_of, schedule, request.since, request.until, now)
+
+
+async def past(service: Service, call: Call[None, PastQuery]) -> Answer:
+    """Return the last occurrences of some schedules, and what became of them."""
+    ids = parameter(partial(_ids_in, call.query.schedule_id))
+    found = await service.views.ask(lambda store: store.past_occurrences(ids, each=call.query.each, tenant=call.scope))
+    return Answer(PastList(occurrences=[past_document(one) for one in found]))
+
+
+def _ids_in(text: str) -> list[UUID]:
+    try:
+        ids = [UUID(word.strip()) for word in text.split(",")]
+    except ValueError:
+        raise Invalid("schedule_id", "must be the ids of schedules, separated by commas") from None
+    if len(ids) > MOST_AT_ONCE:
+        raise Invalid("schedule_id", f"at most {MOST_AT_ONCE} schedules at once, not {len(ids)}")
+    return ids
 
 
 async def occurrences(service: Service, call: Call[None, OccurrenceQuery]) -> Answer:

@@ -19,7 +19,7 @@ from tidewheel.server.filters import MOST_PER_PAGE, scope_of
 from tidewheel.server.job_request import Name, one_key
 from tidewheel.server.names import id_in
 from tidewheel.server.preconditions import etag_of, expected_version, required_version
-from tidewheel.server.reading import parameter, read_key
+from tidewheel.server.reading import bad_parameter, parameter, read_key
 from tidewheel.server.recording import record
 from tidewheel.server.schedule_document import SchedulePage, schedule_document, triggered_document
 from tidewheel.server.schedule_request import (
@@ -50,6 +50,8 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The `next_cursor` of the page before."""
     after: UUID | None = None
     """Begin after the schedule with this id instead."""
+    coming: bool = False
+    """Only the first of those that fire next, the next first; there is no page after that one."""
 
 
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
@@ -66,6 +68,8 @@ async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
     query, tenant = call.query, call.scope
     scope = scope_of("schedules", query)
     after = unseal_id(scope, query.cursor) or query.after
+    if query.coming:
+        return await _coming(service, call)
     if query.name is not None:
         name: str = parameter(partial(check_name, "name", query.name))
         found = await _named(service, name, call.tenant)
@@ -74,6 +78,14 @@ async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
     last = found[-1].id if query.name is None and len(found) == query.limit else None
     documents = [schedule_document(schedule) for schedule in found]
     return Answer(SchedulePage(schedules=documents, next_cursor=seal_id(scope, last)))
+
+
+async def _coming(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
+    query = call.query
+    if (query.name, query.cursor, query.after) != (None, None, None):
+        raise bad_parameter("coming", "cannot be given together with name, cursor or after")
+    found = await service.views.ask(lambda store: store.coming_schedules(tenant=call.tenant, limit=query.limit))
+    return Answer(SchedulePage(schedules=[schedule_document(schedule) for schedule in found], next_cursor=None))
 
 
 async def _named(service: Service, name: str, tenant: str) -> list[Schedule]:

@@ -46,6 +46,7 @@ FLOW: Final = (
         group="limits",
         action=Action.LIMITS_READ,
         handler=flow.limits,
+        query=flow.LimitQuery,
         answers={200: flow.LimitList},
     ),
     Endpoint(

@@ -15,6 +15,7 @@ from tidewheel.model.alert import (
     ClockFact,
     Finding,
     KindFact,
+    LaneFact,
     QueueFact,
     ReplicaFact,
     ScheduleFact,
@@ -24,14 +25,16 @@ from tidewheel.model.alert import (
     WindowSpec,
     check_window_spec,
     muted_by,
+    not_taken,
     turn,
 )
 from tidewheel.model.notification import Event
 from tidewheel.store.access import check_keys_page
-from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
+from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, lane_of, window_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT, Part
 from tidewheel.store.postgres.recording import store_now
+from tidewheel.store.postgres.working import worker_of
 
 _FEW: Final = 100
 """Dead rows that are not worth telling."""
@@ -104,9 +107,15 @@ async def _queues(connection: Connection) -> list[QueueFact]:
     return [QueueFact(*row) for row in await connection.fetch(SQL["queue_facts"])]
 
 
+async def _lanes(connection: Connection) -> list[LaneFact]:
+    workers = [worker_of(row) for row in await connection.fetch(SQL["living_workers"])]
+    return not_taken([lane_of(row, row[4]) for row in await connection.fetch(SQL["lane_facts"])], workers)
+
+
 async def _facts(connection: Connection) -> AlertFacts:
     return AlertFacts(
         queues=await _queues(connection),
+        lanes=await _lanes(connection),
         kinds=[KindFact(*row) for row in await connection.fetch(SQL["kind_facts"], LOOK_BACK)],
         schedules=[ScheduleFact(*row) for row in await connection.fetch(SQL["schedule_facts"])],
         snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],

@@ -48,6 +48,7 @@ def head_of(pair: Pair, lanes: Mapping[int, Lane], due: list[float], ids: list[b
         ids=ids,
         queue=lane.queue,
         retried=lane.retried,
+        overdue=lane.overdue,
         paces=lane.slowed_by,
     )
 
@@ -66,6 +67,7 @@ def lane_of(row: Any, gates: Sequence[Gate] = ()) -> Lane:
         row["keyed"],
         *gating_of(row["gate"], gates, **names),
         row["retried"],
+        row["overdue"],
     )
 
 

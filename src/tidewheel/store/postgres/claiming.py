@@ -6,7 +6,8 @@ in each (the low-water marks), and whose turn it is.
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,7 +18,7 @@ from tidewheel.model.job import Claimed, Run
 from tidewheel.model.order import Head, share_out
 from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, take
 from tidewheel.store.base import ClaimRequest
-from tidewheel.store.lanes import Lane, can_run, is_unfit
+from tidewheel.store.lanes import Lane, can_run, is_unfit, key_of
 from tidewheel.store.postgres.claim_rows import head_of, lane_of, run_of, seen_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.limits import NONE_ADMITTED, Admitted, admit_picked, refill, start_order
@@ -150,6 +151,7 @@ class Claiming(Part):
         if any(row["gate"] == GateMode.SLOW for row in rows):
             gates = [gate_of(row) for row in await self._db.read(lambda connection: connection.fetch(SQL["gates"]))]
         memory.lanes = {row["id"]: lane_of(row, gates) for row in rows}
+        memory.overdue = {lane.id for lane in memory.lanes.values() if lane.overdue}
         for row in rows:
             for priority, mark in enumerate(row["floors"]):
                 memory.marks.setdefault((row["id"], priority), Mark(mark, BEGINNING.job_id))
@@ -256,7 +258,7 @@ class Claiming(Part):
 
             async def take(connection: Connection) -> tuple[list[Any], Admitted]:
                 picked = await _take(connection, request, memory, keyed, "pick_keyed")
-                return picked, await admit_picked(connection, request.worker_id, picked, memory.rules)
+                return picked, await admit_picked(connection, request.worker_id, picked, memory.rules, memory.overdue)
 
             try:
                 picked, admitted = await self._db.transaction(take)
@@ -264,18 +266,27 @@ class Claiming(Part):
                 if not rows:
                     raise
                 return rows, False
-            self._note_admitted(memory, admitted)
+            await self._note_admitted(memory, admitted)
             memory.advance(picked)
             rows, seen = rows + admitted.rows, seen + len(picked)
         if seen < sum(quotas.values()):
             memory.plan = []  # others were faster: look again
         return rows, seen > len(rows)
 
-    def _note_admitted(self, memory: Memory, admitted: Admitted) -> None:
+    async def _note_admitted(self, memory: Memory, admitted: Admitted) -> None:
         """Remember what limits decided, and let others hear of what concerns them."""
+        with suppress(Unavailable):  # what was taken is the caller's; the next one that must wait adds the lane
+            await self._add_lanes_of_overdue([memory.lanes[lane] for lane in admitted.waits])
         if admitted.others_may_go or memory.wait_for_token(admitted.look_at):
             self._hints.send()
         self._remember_involved(admitted.rows)
+
+    async def _add_lanes_of_overdue(self, lanes: Iterable[Lane]) -> None:
+        """Add lanes for the overdue where jobs are the first to wait; after the claim, for lanes are locked first."""
+        keys = [key_of(lane)._replace(overdue=True) for lane in lanes]
+        if not self._lanes.knows(keys):
+            ids = await self._db.transaction(lambda connection: self._lanes.ids(connection, keys))
+            self._lanes.remember(keys, ids)
 
     async def _take_slow(self, request: ClaimRequest, memory: Memory, slow: dict[Pair, int]) -> tuple[list[Any], bool]:
         """Take from lanes behind slow gates, under the locks of these gates."""
@@ -289,12 +300,12 @@ class Claiming(Part):
             picked, admitted = list[Any](), NONE_ADMITTED
             if keyed:
                 picked = await _take(connection, request, memory, keyed, "pick_keyed", flag=GateMode.SLOW)
-                admitted = await admit_picked(connection, request.worker_id, picked, memory.rules)
+                admitted = await admit_picked(connection, request.worker_id, picked, memory.rules, memory.overdue)
             await count_passed(connection, paces, [*taken, *admitted.rows], memory.lanes)
             return [*taken, *picked], taken, admitted
 
         seen, taken, admitted = await self._db.transaction(take)
-        self._note_admitted(memory, admitted)
+        await self._note_admitted(memory, admitted)
         self._remember_involved(row for row in taken if row["awaited"])
         rows = taken + admitted.rows
         memory.advance(seen)

@@ -6,8 +6,11 @@ from typing import Any
 from tidewheel.errors import NotFound
 from tidewheel.model.checks import check_name
 from tidewheel.model.limit import (
+    MOST_HOLDERS,
+    MOST_WAITING,
     Limit,
     LimitRule,
+    LimitUse,
     by_hand,
     check_declared,
     check_limit,
@@ -32,7 +35,7 @@ class Limiting(Part):
 
         async def put(connection: Connection) -> Limit:
             await put_limit(connection, (await intern_tenant(connection, tenant), key), most, rate)
-            (row,) = await connection.fetch(SQL["limits"], tenant, key)
+            (row,) = await connection.fetch(SQL["limits"], tenant, key, None, None, 1)
             return _limit(row)
 
         limit = await self._db.transaction(put)
@@ -50,9 +53,25 @@ class Limiting(Part):
         await self._db.transaction(remove)
         self._hints.send()
 
-    async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        rows = await self._db.read(lambda connection: connection.fetch(SQL["limits"], tenant, None))
+    async def limits(
+        self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
+    ) -> list[Limit]:
+        values = (tenant, None, *(after or (None, None)), limit)
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["limits"], *values))
         return [_limit(row) for row in rows]
+
+    async def limit_uses(self, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
+        named = [[tenant for tenant, _ in keys], [key for _, key in keys]]
+
+        async def look(connection: Connection) -> list[LimitUse]:
+            waiting = await connection.fetch(SQL["limit_waiters"], *named, MOST_WAITING)
+            rows = await connection.fetch(SQL["limit_holders"], *named)
+            holders = {(row["tenant"], row["key"]): row["ids"][:MOST_HOLDERS] for row in rows}
+            return [
+                LimitUse(*key, row["waiting"], holders.get(key, [])) for key, row in zip(keys, waiting, strict=True)
+            ]
+
+        return await self._db.read(look)
 
     async def set_rule(self, rule: LimitRule) -> None:
         await self._put_rules([by_hand(check_rule(rule))])

@@ -4,6 +4,7 @@ Whoever decides holds the locks of the limits, taken in the order of their keys,
 that begins after that: so whoever began to wait before is seen.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -17,11 +18,13 @@ from tidewheel.model.limit import (
     Standing,
     admit,
     changed_by,
+    in_turn,
     release_by_end,
     release_by_refill,
     release_by_room,
     rule_of,
 )
+from tidewheel.model.order import AGING
 from tidewheel.store.postgres.connection import SQL, Connection
 
 Slot = tuple[int, str]
@@ -43,6 +46,8 @@ class Admitted(NamedTuple):
     """Whether waiters of other keys were let go instead of those that found no room."""
     look_at: int | None
     """When the first token comes that one of the others now waits for."""
+    waits: frozenset[int] = frozenset()
+    """The lanes of those that found no room."""
 
 
 NONE_ADMITTED: Final = Admitted([], others_may_go=False, look_at=None)
@@ -56,9 +61,12 @@ class Locked(NamedTuple):
 
 
 async def admit_picked(
-    connection: Connection, worker_id: UUID, picked: Sequence[Any], rules: Collection[str]
+    connection: Connection, worker_id: UUID, picked: Sequence[Any], rules: Collection[str], overdue: Collection[int]
 ) -> Admitted:
-    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none."""
+    """Start the picked jobs whose limit keys have room; the others wait for the first key that has none.
+
+    Those in lanes of the overdue waited long for a limit, and come first if it is their turn.
+    """
     rows = sorted(picked, key=start_order)
     slots: dict[tuple[int, str], list[Slot]] = {}
     candidates = []
@@ -68,9 +76,13 @@ async def admit_picked(
             slots[named] = [(named[0], key) for key in named[1].split(KEY_MARK) if not is_cap_key(key)]
         candidates.append(slots[named])
     standings, now = await lock(connection, {slot for each in slots.values() for slot in each}, rules)
-    admission = admit(candidates, {slot: standing.room(now) for slot, standing in standings.items()})
+    old = [index for index, row in enumerate(rows) if row["lane"] in overdue]
+    old.sort(key=lambda index: rows[index]["stood_at"])
+    order = in_turn(candidates, old, standings, now) if old else None
+    admission = admit(candidates, {slot: standing.room(now) for slot, standing in standings.items()}, order)
     refused = admission.refused
-    changed = changed_by(standings, admission.taken, refused.values(), now)
+    started_old = Counter(slot for index in set(old).difference(refused) for slot in candidates[index])
+    changed = changed_by(standings, admission.taken, refused.values(), now, started_old)
     started = [rows[index] for index in admission.admitted]
     # These first: a row that is still queued would be turned away with the others.
     claimed_at = rows[0]["started_at"] if rows else None
@@ -87,7 +99,8 @@ async def admit_picked(
     plans = {
         slot: release_by_room(changed.get(slot, standings[slot]), now) if slot in standings else None for slot in others
     }
-    return Admitted(started, bool(await _carry_out(connection, plans)), min(looks, default=None))
+    waits = frozenset(rows[index]["lane"] for index in refused)
+    return Admitted(started, bool(await _carry_out(connection, plans)), min(looks, default=None), waits)
 
 
 async def free(connection: Connection, held: Mapping[Slot, int]) -> int:
@@ -146,7 +159,7 @@ def start_order(row: Any) -> tuple[int, datetime, UUID]:
 
 
 def standing_of(row: Sequence[Any]) -> Standing:
-    """Build a standing from its eight columns."""
+    """Build a standing from its columns."""
     return Standing(*row)
 
 
@@ -170,6 +183,8 @@ async def _carry_out(connection: Connection, plans: Mapping[Slot, Release | None
         [slot[0] for slot in named],
         [slot[1] for slot in named],
         list(rooms.values()),
+        [plan.by_age if (plan := plans[slot]) is not None else 0 for slot in named],
+        AGING,
         *_columns(standings),
     )
     gone = {named[row[0] - 1] for row in released}
@@ -200,4 +215,5 @@ def _columns(standings: Mapping[Slot, Standing]) -> tuple[list[Any], ...]:
         [standing.tokens for standing in now],
         [standing.filled_at for standing in now],
         [standing.look_at for standing in now],
+        [standing.passed for standing in now],
     )

@@ -45,6 +45,8 @@ class Memory:
         self.lanes: dict[int, Lane] = {}
         self.rules: set[str] = set()
         """The names of the rules for limit keys."""
+        self.overdue: set[int] = set()
+        """The lanes of jobs that waited long for a limit."""
         self.look_at: int | None = None
         """When a token comes that someone waits for, in microseconds."""
         self.marks: dict[Pair, Mark] = {}

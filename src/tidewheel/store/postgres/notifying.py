@@ -6,7 +6,16 @@ from datetime import timedelta
 from uuid import UUID
 
 from tidewheel.errors import NotFound
-from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel, prepare_channel
+from tidewheel.model.channel import (
+    KEEP_OLD,
+    Channel,
+    ChannelSpec,
+    NewChannel,
+    Parcel,
+    no_secret,
+    prepare_channel,
+    prepare_rotation,
+)
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     PATIENCE,
@@ -77,6 +86,20 @@ class Notifying(Part):
         if row is None:
             raise NotFound("channel", channel_id)
         return channel_of(row, DIALECT)
+
+    async def rotate_secret(
+        self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
+    ) -> NewChannel:
+        secret = prepare_rotation(keep, secrets.token_bytes)
+
+        async def rotate(connection: Connection) -> NewChannel:
+            row = await connection.fetchrow(SQL["rotate_secret"], channel_id, tenant, secret, keep)
+            if row is None:
+                there = await connection.fetchval(SQL["has_channel"], channel_id, tenant)
+                raise no_secret() if there else NotFound("channel", channel_id)
+            return NewChannel(channel=channel_of(row, DIALECT), secret=secret)
+
+        return await self._db.transaction(rotate)
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         own = checked(spec, tenant)

@@ -81,7 +81,7 @@ async def intern_tenant(connection: Connection, name: str) -> int:
 
 async def _intern(connection: Connection, key: LaneKey) -> tuple[int, int]:
     tenant = await intern_tenant(connection, key.tenant)
-    values = (tenant, key.queue, key.kind, key.needs, key.keyed, key.retried)
+    values = (tenant, key.queue, key.kind, key.needs, key.keyed, key.retried, key.overdue)
     lane = await connection.fetchval(SQL["find_lane"], *values)
     if lane is None:
         await connection.execute(SQL["lock_lanes"])

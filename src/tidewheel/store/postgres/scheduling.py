@@ -9,7 +9,7 @@ import msgspec
 
 from tidewheel.errors import Invalid, NameTaken, NotFound
 from tidewheel.model.checks import check_key
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec
+from tidewheel.model.schedule import Declared, Occurrence, PastOccurrence, Schedule, ScheduleSpec
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
@@ -17,7 +17,7 @@ from tidewheel.store.postgres.limiting import drop_limit, put_limit
 from tidewheel.store.postgres.parts import DIALECT, intern_tenant
 from tidewheel.store.postgres.recording import Recording, locked, store_now
 from tidewheel.store.postgres.releasing import NOBODY
-from tidewheel.store.schedule_rows import definition_text, occurrence_of, readable, schedule_of
+from tidewheel.store.schedule_rows import definition_text, occurrence_of, past_of, readable, schedule_of
 from tidewheel.store.scheduling import check_occurrence_page, check_schedule_page, shard_of
 from tidewheel.triggers.planning import (
     Plan,
@@ -108,6 +108,18 @@ class Scheduling(Recording):
             return found
 
         return await self._db.read(look)
+
+    async def coming_schedules(self, *, tenant: str, limit: int = 50) -> list[Schedule]:
+        check_schedule_page(limit)
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["coming_schedules"], tenant, limit))
+        return readable(rows, DIALECT)[0]
+
+    async def past_occurrences(
+        self, schedule_ids: Sequence[UUID], *, each: int = 10, tenant: str | None = None
+    ) -> list[PastOccurrence]:
+        values = (list(schedule_ids), check_schedule_page(each), tenant)
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["past_occurrences"], *values))
+        return [past_of(row, DIALECT) for row in rows]
 
     async def occurrences(
         self, schedule_id: UUID, *, limit: int = 50, before: datetime | None = None, tenant: str | None = None

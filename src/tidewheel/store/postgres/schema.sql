@@ -15,6 +15,7 @@ CREATE TABLE tidewheel.lane (
     needs text NOT NULL,
     keyed boolean NOT NULL,
     retried boolean DEFAULT false NOT NULL,
+    overdue boolean DEFAULT false NOT NULL,
     gate text DEFAULT 'open'::text NOT NULL,
     floors timestamp with time zone[] DEFAULT '{"0001-01-01 00:00:00+00","0001-01-01 00:00:00+00","0001-01-01 00:00:00+00"}'::timestamp with time zone[] NOT NULL,
     CONSTRAINT lane_gate_check CHECK ((gate = ANY (ARRAY['open'::text, 'hold'::text, 'drop'::text, 'slow'::text])))
@@ -48,7 +49,11 @@ CREATE FUNCTION tidewheel.is_wanted(outcome text, lane integer) RETURNS boolean
 
 CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN COALESCE((SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed)) WHERE ((own.id = lane_like.lane) AND (other.retried = lane_like.retried))), lane);
+    RETURN COALESCE((SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed)) WHERE ((own.id = lane_like.lane) AND (other.retried = COALESCE(lane_like.retried, own.retried)) AND (NOT other.overdue))), lane);
+
+CREATE FUNCTION tidewheel.lane_of_overdue(lane integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT other.id FROM (tidewheel.lane own JOIN tidewheel.lane other USING (tenant, queue, kind, needs, keyed, retried)) WHERE ((own.id = lane_of_overdue.lane) AND other.overdue));
 
 CREATE FUNCTION tidewheel.now() RETURNS timestamp with time zone
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -268,6 +273,8 @@ CREATE TABLE tidewheel.channel (
     shown text NOT NULL,
     address text NOT NULL,
     secret text,
+    old_secret text,
+    old_until timestamp with time zone,
     disabled text,
     created_at timestamp with time zone NOT NULL,
     CONSTRAINT channel_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'service'::text])))
@@ -569,10 +576,12 @@ CREATE TABLE tidewheel.limit_key (
     tokens double precision,
     filled_at bigint,
     look_at bigint,
+    passed integer DEFAULT 0 NOT NULL,
     CONSTRAINT limit_key_check CHECK (((seconds IS NULL) = (starts IS NULL))),
     CONSTRAINT limit_key_check1 CHECK (((burst IS NULL) = (starts IS NULL))),
     CONSTRAINT limit_key_check2 CHECK ((COALESCE(most, starts) IS NOT NULL)),
     CONSTRAINT limit_key_most_check CHECK ((most > 0)),
+    CONSTRAINT limit_key_passed_check CHECK ((passed >= 0)),
     CONSTRAINT limit_key_running_check CHECK ((running >= 0)),
     CONSTRAINT limit_key_starts_check CHECK ((starts > 0))
 )
@@ -883,7 +892,7 @@ ALTER TABLE ONLY tidewheel.lane
     ADD CONSTRAINT lane_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY tidewheel.lane
-    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_retried_key UNIQUE (tenant, queue, kind, needs, keyed, retried);
+    ADD CONSTRAINT lane_tenant_queue_kind_needs_keyed_retried_overdue_key UNIQUE (tenant, queue, kind, needs, keyed, retried, overdue);
 
 ALTER TABLE ONLY tidewheel.limit_key
     ADD CONSTRAINT limit_key_pkey PRIMARY KEY (tenant, key);
@@ -1013,6 +1022,8 @@ CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
 CREATE INDEX occurrence_undecided ON tidewheel.occurrence USING btree (undecided, fire_at) WHERE (undecided IS NOT NULL);
 
 CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
+
+CREATE INDEX schedule_coming ON tidewheel.schedule USING btree (tenant, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
 CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 

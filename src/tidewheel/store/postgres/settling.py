@@ -123,7 +123,7 @@ class Settling(Part):
         if not failed:
             return
         rows = await self._db.read(lambda connection: connection.fetch(SQL["lanes_without_retries"], failed))
-        keys = [LaneKey._make((*row, True)) for row in rows]
+        keys = [LaneKey._make((*row, True, False)) for row in rows]
         if keys:
             await self._db.transaction(lambda connection: self._lanes.ids(connection, keys))
 

@@ -1,17 +1,18 @@
 """Schedules over HTTP."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.checks import check_name
-from tidewheel.model.schedule import Occurrence, Schedule, ScheduleSpec, Triggered
+from tidewheel.model.schedule import Occurrence, PastOccurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.store.remote.requests import priority_name
 from tidewheel.store.remote.schedule_documents import (
     RULES,
     OccurrenceList,
+    PastList,
     ScheduleDocument,
     SchedulePage,
     TriggeredDocument,
@@ -28,6 +29,8 @@ from tidewheel.store.scheduling import (
 
 MOST_SHOWN: Final = 200
 """How many a server shows on one page."""
+MOST_AT_ONCE: Final = 50
+"""Of how many schedules a server tells the past at once."""
 _ALL: Final = "/v1/schedules"
 
 
@@ -119,6 +122,22 @@ class Schedules:
             if len(page) < wanted:
                 break
             after = page[-1].id
+        return found
+
+    async def coming_schedules(self, *, tenant: str, limit: int = 50) -> list[Schedule]:
+        query = {"coming": "true", "limit": min(check_schedule_page(limit), MOST_SHOWN)}
+        page = await self._transport.get(_ALL, SchedulePage, query, headers=tenant_header(tenant))
+        return [schedule.record() for schedule in page.schedules]
+
+    async def past_occurrences(
+        self, schedule_ids: Sequence[UUID], *, each: int = 10, tenant: str | None = None
+    ) -> list[PastOccurrence]:
+        found: list[PastOccurrence] = []
+        for first in range(0, len(schedule_ids), MOST_AT_ONCE):
+            named = ",".join(map(str, schedule_ids[first:][:MOST_AT_ONCE]))
+            query = {"schedule_id": named, "each": min(check_schedule_page(each), MOST_SHOWN)}
+            page = await self._transport.get("/v1/occurrences", PastList, query, headers=tenant_header(tenant))
+            found += [one.past() for one in page.occurrences]
         return found
 
     async def occurrences(

@@ -138,7 +138,8 @@ def _refuse(session: Session, picks: list[Pick], now: int) -> set[int]:
     """Return the places of rows that found no room under their limit keys and now wait for it."""
     lanes = session.lanes.by_id
     keyed = [place for place, pair in picks if lanes[pair >> 2].keyed]
-    return admit_candidates(session, keyed, now) if keyed else set()
+    overdue = {place for place, pair in picks if lanes[pair >> 2].overdue}
+    return admit_candidates(session, keyed, overdue, now) if keyed else set()
 
 
 def _with_less_free(lanes: Lanes, request: ClaimRequest, taken: list[Pick]) -> ClaimRequest:

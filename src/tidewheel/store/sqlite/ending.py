@@ -239,7 +239,10 @@ def _give_back(session: Session, ends: list[Ended], now: int, rule: LossRule) ->
 
 def _lane_after(session: Session, run: Held, cause: Cause) -> int:
     """Return the lane in which a job waits for its next run; those that failed wait in the lane of retries."""
-    return session.lanes.like(session.connection, run.lane, retried=True) if cause in RETRIED else run.lane
+    if cause in RETRIED:
+        return session.lanes.like(session.connection, run.lane, retried=True)
+    # Who was overdue had its turn.
+    return session.lanes.like(session.connection, run.lane) if run.lane in session.lanes.overdue else run.lane
 
 
 def _keys(session: Session, jobs: Iterable[Held | Waiting]) -> Counter[Key]:

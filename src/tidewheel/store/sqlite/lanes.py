@@ -52,6 +52,8 @@ class Lanes:
         self.gates: list[Gate] = []
         self.any_slow = False
         """Whether some lane lies behind a slow gate."""
+        self.overdue: set[int] = set()
+        """The lanes of jobs that waited long for a limit."""
         self.first: list[dict[int, First]] = []
         """For each priority: pair → its first queued job. Pairs without queued jobs may be missing."""
         self.soonest = NEVER
@@ -152,9 +154,14 @@ class Lanes:
         number = self._ids.get(key)
         return self._add(connection, key) if number is None else self.by_id[number]
 
-    def like(self, connection: apsw.Connection, lane: int, *, retried: bool) -> int:
-        """Return the lane for retries, or for first attempts, that is like another in all else."""
-        return self.intern(connection, self._keys[lane]._replace(retried=retried)).id
+    def like(
+        self, connection: apsw.Connection, lane: int, *, retried: bool | None = None, overdue: bool = False
+    ) -> int:
+        """Return the lane for retries or for first attempts, as told, that is like another in all else."""
+        key = self._keys[lane]
+        return self.intern(
+            connection, key._replace(retried=key.retried if retried is None else retried, overdue=overdue)
+        ).id
 
     def changed(self, connection: apsw.Connection) -> None:
         """Tell the other processes that tenants, lanes or gates have changed."""
@@ -172,9 +179,9 @@ class Lanes:
         rules = [rule_from(row) for row in rows(connection, "limit_rules", {})]
         self.rules = {rule.name for rule in rules if rule.waiting is None}
         self.cap_rules = {rule.name: rule for rule in rules if rule.waiting is not None}
-        self.by_id, self._ids, self._keys, self.any_slow = {}, {}, {}, False
-        for number, tenant, queue, kind, needs, keyed, retried, gate in rows(connection, "lanes", {}):
-            self._keep(number, LaneKey(names[tenant], queue, kind, needs, bool(keyed), bool(retried)), gate)
+        self.by_id, self._ids, self._keys, self.any_slow, self.overdue = {}, {}, {}, False, set()
+        for number, tenant, queue, kind, needs, *flags, gate in rows(connection, "lanes", {}):
+            self._keep(number, LaneKey(names[tenant], queue, kind, needs, *map(bool, flags)), gate)
         self._served.clear()
 
     def _add(self, connection: apsw.Connection, key: LaneKey) -> Lane:
@@ -189,8 +196,11 @@ class Lanes:
         tenant, weight = self._tenants[key.tenant]
         needs = parse_needs_text(key.needs) if key.needs else None
         gating = gating_of(gate, self.gates, kind=key.kind, queue=key.queue, tenant=key.tenant)
-        lane = Lane(number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, *gating, key.retried)
+        flags = key.retried, key.overdue
+        lane = Lane(number, tenant, key.tenant, weight, key.queue, key.kind, needs, key.keyed, *gating, *flags)
         self.any_slow = self.any_slow or bool(lane.slowed_by)
+        if lane.overdue:
+            self.overdue.add(number)
         self.by_id[number] = lane
         self._ids[key] = number
         self._keys[number] = key

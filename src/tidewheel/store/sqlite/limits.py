@@ -6,6 +6,7 @@ a chance in turn, so that room is never left unused while someone waits for it. 
 first claim after it came.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -16,13 +17,16 @@ from tidewheel.model.limit import (
     Standing,
     admit,
     changed_by,
+    in_turn,
     release_by_end,
     release_by_refill,
     release_by_room,
     rule_of,
 )
+from tidewheel.model.order import AGING
+from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import json_text
+from tidewheel.store.sqlite.values import json_text, span
 
 Key = tuple[int, str]
 """A tenant's number and the name of one of its keys."""
@@ -40,6 +44,7 @@ class Candidate(msgspec.Struct, array_like=True, frozen=True):
     place: int
     tenant: int
     names: tuple[str, ...] | None
+    run_at: int
 
     @property
     def keys(self) -> list[Key]:
@@ -50,19 +55,26 @@ class Candidate(msgspec.Struct, array_like=True, frozen=True):
 _candidates: Final = msgspec.json.Decoder(list[Candidate]).decode
 _standings: Final = msgspec.json.Decoder(list[tuple[int, str, Standing]]).decode
 _waited: Final = msgspec.json.Decoder(list[tuple[int, str, int, Standing | None]]).decode
-_waiters: Final = msgspec.json.Decoder(list[tuple[int, int, int]]).decode
+_waiters: Final = msgspec.json.Decoder(list[tuple[int, int, int, int]]).decode
 
 
-def admit_candidates(session: Session, places: Sequence[int], now: int) -> set[int]:
-    """Give room out to candidates in their order, and make those wait that find none; return their places."""
+def admit_candidates(session: Session, places: Sequence[int], overdue: Collection[int], now: int) -> set[int]:
+    """Give room out to candidates in their order, and make those wait that find none; return their places.
+
+    Those at the `overdue` places waited long for a limit, and come first if it is their turn.
+    """
     candidates = _candidates(session.value("keys_of", places=json_text(places)))
     standings = _stand(session, candidates)
     if not standings:
         return set()
     room = {key: standing.room(now) for key, standing in standings.items()}
-    decided = admit([candidate.keys for candidate in candidates], room)
+    old = [index for index, candidate in enumerate(candidates) if candidate.place in overdue]
+    old.sort(key=lambda index: candidates[index].run_at)
+    keys = [candidate.keys for candidate in candidates]
+    decided = admit(keys, room, in_turn(keys, old, standings, now) if old else None)
     refused = {candidates[index]: key for index, key in decided.refused.items()}
-    _write(session, changed_by(standings, decided.taken, refused.values(), now))
+    started_old = Counter(key for index in set(old).difference(decided.refused) for key in keys[index])
+    _write(session, changed_by(standings, decided.taken, refused.values(), now, started_old))
     _make_wait(session, refused, {key: n - decided.taken.get(key, 0) for key, n in room.items()}, now)
     return {candidate.place for candidate in refused}
 
@@ -77,7 +89,7 @@ def turn_away(session: Session, pairs: Iterable[int], now: int) -> None:
         full = next((key for key in candidate.keys if room.get(key, 1) <= 0), None)
         if full is not None:
             refused[candidate] = full
-    _write(session, changed_by(standings, {}, refused.values(), now))
+    _write(session, changed_by(standings, {}, refused.values(), now, {}))
     _make_wait(session, refused, room, now)
 
 
@@ -123,26 +135,36 @@ def refill(session: Session, now: int) -> None:
 
 
 def _release(session: Session, key: Key, release: Release, now: int) -> Standing:
-    return release.outcome(_release_waiters(session, key, release.number, now))
+    by_age = _release_aged(session, key, release.by_age, now) if release.by_age else 0
+    return release.outcome(by_age + _release_waiters(session, key, release.number - by_age, now))
+
+
+def _release_aged(session: Session, key: Key, turns: int, now: int) -> int:
+    """Let so many of the oldest waiters of a key back into the queue, if they are old; return how many there were."""
+    until = now - span(AGING)
+    return _let_back(session, session.value("aged_waiters", tenant=key[0], key=key[1], until=until, turns=turns), now)
 
 
 def _release_waiters(session: Session, key: Key, room: int, now: int) -> int:
     """Let so many waiters of a key back into the queue, and return how many there were."""
-    if not room:
-        return 0
-    waiters = session.value("waiters", tenant=key[0], key=key[1], room=room)
-    released = _waiters(waiters)
-    if released:
-        session.run("release", waiters=waiters, now=now)
-    for _, pair, run_at in released:
-        session.lanes.mark(pair, run_at)
-    return len(released)
+    return _let_back(session, session.value("waiters", tenant=key[0], key=key[1], room=room), now) if room else 0
+
+
+def _let_back(session: Session, found: str, now: int) -> int:
+    lanes, places = session.lanes, list[tuple[int, int]]()
+    for place, own, priority, run_at in _waiters(found):
+        lane = lanes.like(session.connection, own, overdue=True) if run_at <= now - span(AGING) else own
+        places.append((place, lane))
+        lanes.mark(pair_of(lane, priority), run_at)
+    if places:
+        session.run("release", waiters=json_text(places), now=now)
+    return len(places)
 
 
 def _write(session: Session, standings: Mapping[Key, Standing]) -> None:
     if not standings:
         return
-    rows = [(*key, now.running, now.tokens, now.filled_at, now.look_at) for key, now in standings.items()]
+    rows = [(*key, now.running, now.tokens, now.filled_at, now.look_at, now.passed) for key, now in standings.items()]
     session.run("set_standings", standings=json_text(rows))
     for standing in standings.values():
         if standing.look_at is not None:

@@ -10,7 +10,16 @@ from uuid import UUID
 import apsw
 
 from tidewheel.errors import NotFound
-from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel, prepare_channel
+from tidewheel.model.channel import (
+    KEEP_OLD,
+    Channel,
+    ChannelSpec,
+    NewChannel,
+    Parcel,
+    no_secret,
+    prepare_channel,
+    prepare_rotation,
+)
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     PATIENCE,
@@ -73,6 +82,21 @@ class Notifying:
         if not found:
             raise NotFound("channel", channel_id)
         return channel_of(found[0], DIALECT)
+
+    async def rotate_secret(
+        self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
+    ) -> NewChannel:
+        secret = prepare_rotation(keep, secrets.token_bytes)
+
+        def rotate(session: Session) -> NewChannel:
+            named = {"id": channel_id.bytes, "tenant": tenant}
+            found = session.rows("rotate_secret", secret=secret, until=session.now + span(keep), **named)
+            if not found:
+                there = session.value("has_channel", **named)
+                raise no_secret() if there else NotFound("channel", channel_id)
+            return NewChannel(channel=channel_of(found[0], DIALECT), secret=secret)
+
+        return await self._write(rotate)
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         own = checked(spec, tenant)
@@ -201,7 +225,7 @@ def _take(session: Session, shares: Shares, busy: str, room: int) -> list[Parcel
     values = {"share": shares.channel, "owner_share": shares.owner, "busy": busy, "limit": max(0, room)}
     for (number,) in session.rows("due_deliveries", now=now, **values):
         session.run("take_delivery", id=number, until=until)
-        parcels += [parcel_of(row, DIALECT) for row in session.rows("parcel", id=number)]
+        parcels += [parcel_of(row, DIALECT) for row in session.rows("parcel", id=number, now=now)]
     return parcels
 
 

@@ -86,7 +86,7 @@ class _Plan:
 
     def choose(self) -> list[int]:
         """Return the pairs to look at first."""
-        chosen: list[int] = []
+        chosen = self._overdue()
         certain = 0
         for priority in self.request.priorities:
             if certain >= self.room:
@@ -100,7 +100,17 @@ class _Plan:
                 chosen += oldest
                 if not self.session.lanes.by_id[group[0] >> 2].retried:  # retries may have to wait for lower ones
                     certain += len(oldest)
-        return chosen
+        return list(dict.fromkeys(chosen))
+
+    def _overdue(self) -> list[int]:
+        """Return the pairs that come before all others."""
+        overdue = self.session.lanes.overdue
+        if not overdue:
+            return []
+        waiting = self.session.lanes.waiting_for
+        return [
+            pair for level in self.request.priorities for pair in waiting(self.request, level) if pair >> 2 in overdue
+        ]
 
     def _aged(self, priority: Priority) -> list[int]:
         """Return the pairs of a priority that can only come in by age."""
@@ -158,7 +168,7 @@ class _Plan:
                 # Places rise as ids do, and serve as well for telling who came first.
                 ids = cast("list[bytes]", [place for _, place in rows])
                 more = len(due) == depth
-                told = (lane.weight, lane.needs, ids, lane.queue, lane.retried, lane.slowed_by)
+                told = (lane.weight, lane.needs, ids, lane.queue, lane.retried, lane.slowed_by, lane.overdue)
                 self.heads[pair] = Head(lane.id, pair & 3, lane.tenant, due, more, *told)
 
     def share(self) -> Shares:

@@ -9,9 +9,9 @@ import apsw
 import msgspec
 
 from tidewheel.errors import Invalid, NameTaken, NotFound, StaleVersion
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec
+from tidewheel.model.schedule import Declared, Occurrence, PastOccurrence, Schedule, ScheduleSpec
 from tidewheel.model.states import Cause
-from tidewheel.store.schedule_rows import definition_text, occurrence_of, readable, schedule_of
+from tidewheel.store.schedule_rows import definition_text, occurrence_of, past_of, readable, schedule_of
 from tidewheel.store.scheduling import shard_of
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting
@@ -145,6 +145,19 @@ def occurrences(
     end = some(micros, before) or _LAST
     found = rows(connection, "list_occurrences", {"schedule": schedule_id.bytes, "before": end, "limit": limit})
     return [occurrence_of(row, DIALECT) for row in found]
+
+
+def coming(connection: apsw.Connection, tenant: str, limit: int) -> list[Schedule]:
+    """See `store.scheduling.ScheduleStore.coming_schedules`."""
+    return readable(rows(connection, "coming_schedules", {"tenant": tenant, "limit": limit}), DIALECT)[0]
+
+
+def past(
+    connection: apsw.Connection, ids: Sequence[UUID], each: int, tenant: str | None, now: int
+) -> list[PastOccurrence]:
+    """See `store.scheduling.ScheduleStore.past_occurrences`."""
+    values = {"ids": json_text([schedule_id.hex for schedule_id in ids]), "each": each, "tenant": tenant, "now": now}
+    return [past_of(row, DIALECT) for row in rows(connection, "past_occurrences", values)]
 
 
 def at_version(session: Session, schedule_id: UUID, version: int, tenant: str | None) -> Schedule:

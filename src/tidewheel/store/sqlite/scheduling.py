@@ -10,7 +10,7 @@ import apsw
 
 from tidewheel.clock import Clock
 from tidewheel.model.checks import check_key
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec, Triggered
+from tidewheel.model.schedule import Declared, Occurrence, PastOccurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.store.faults import Fault, silent
 from tidewheel.store.scheduling import (
     Ahead,
@@ -98,6 +98,17 @@ class Scheduling:
     ) -> list[Schedule]:
         check_schedule_page(limit)
         return await self._read(lambda connection: schedules.listed(connection, tenant, limit, after))
+
+    async def coming_schedules(self, *, tenant: str, limit: int = 50) -> list[Schedule]:
+        check_schedule_page(limit)
+        return await self._read(lambda connection: schedules.coming(connection, tenant, limit))
+
+    async def past_occurrences(
+        self, schedule_ids: Sequence[UUID], *, each: int = 10, tenant: str | None = None
+    ) -> list[PastOccurrence]:
+        check_schedule_page(each)
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: schedules.past(connection, schedule_ids, each, tenant, now))
 
     async def occurrences(
         self, schedule_id: UUID, *, limit: int = 50, before: datetime | None = None, tenant: str | None = None

@@ -28,8 +28,10 @@ CREATE TABLE lane (
     keyed  INTEGER NOT NULL CHECK (keyed IN (0, 1)),
     -- Whether its jobs have failed before; such a lane appears with the first failure.
     retried INTEGER NOT NULL DEFAULT 0 CHECK (retried IN (0, 1)),
+    -- Whether its jobs waited long for a limit before they were let go; it appears when the first is.
+    overdue INTEGER NOT NULL DEFAULT 0 CHECK (overdue IN (0, 1)),
     gate   TEXT NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
-    UNIQUE (tenant, queue, kind, needs, keyed, retried)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried, overdue)
 ) STRICT;
 
 CREATE TABLE job (
@@ -357,6 +359,8 @@ CREATE TABLE limit_key (
     filled_at INTEGER,
     -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
     look_at   INTEGER,
+    -- How many started by their priority since one had its turn by age.
+    passed    INTEGER NOT NULL DEFAULT 0 CHECK (passed >= 0),
     PRIMARY KEY (tenant, key),
     CHECK (coalesce(most, starts) IS NOT NULL)
 ) STRICT, WITHOUT ROWID;
@@ -381,6 +385,8 @@ CREATE TABLE schedule (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
+CREATE INDEX schedule_coming ON schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
 CREATE TABLE occurrence (
     schedule_id BLOB NOT NULL,
@@ -470,6 +476,8 @@ CREATE TABLE channel (
     shown      TEXT NOT NULL,
     address    TEXT NOT NULL,
     secret     TEXT,
+    old_secret TEXT,
+    old_until  INTEGER,
     disabled   TEXT,
     created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

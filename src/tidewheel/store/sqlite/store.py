@@ -19,7 +19,7 @@ from tidewheel.model.checks import check_name
 from tidewheel.model.duty import Agenda, Duty, check_duties
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit, LimitRule, by_hand, check_declared, check_limit, check_rule
+from tidewheel.model.limit import Limit, LimitRule, LimitUse, by_hand, check_declared, check_limit, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.log_piece import Piece, pieces_of
@@ -250,8 +250,14 @@ class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Artifacts
     async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
         await self._write(lambda session: limiting.remove_limit(session, key, tenant))
 
-    async def limits(self, *, tenant: str | None = None) -> list[Limit]:
-        return await self._read(lambda connection: limiting.limits(connection, tenant, micros(self._clock.now())))
+    async def limits(
+        self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
+    ) -> list[Limit]:
+        page, now = (limit, after), micros(self._clock.now())
+        return await self._read(lambda connection: limiting.limits(connection, tenant, page, now))
+
+    async def limit_uses(self, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
+        return await self._read(lambda connection: limiting.uses(connection, keys))
 
     async def set_rule(self, rule: LimitRule) -> None:
         check_rule(rule)

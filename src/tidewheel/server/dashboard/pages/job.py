@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tidewheel.errors import NotFound
 from tidewheel.model.states import ACTIVE, FINAL, REDRIVABLE
 from tidewheel.server.dashboard.timeline import timeline_of
 from tidewheel.server.dashboard.visit import Done, Visit
@@ -15,6 +16,10 @@ FOUND: Final = 200
 MOST_LOOKS: Final = 5
 """How many pages of lines are looked through at once."""
 RELATIVES: Final = 12
+"""How many jobs are drawn on each side of a graph."""
+LISTED: Final = 50
+"""How many stand on a page of them."""
+SIDES: Final[Mapping[str, str]] = {"parents": "Jobs before", "children": "Jobs after"}
 
 
 async def load(visit: Visit) -> Mapping[str, Any]:
@@ -32,11 +37,23 @@ async def load(visit: Visit) -> Mapping[str, Any]:
         "reasons": [] if job.state in FINAL else (await ask("explain_job", id=job_id)).reasons,
         "parents": parents.jobs,
         "children": children.jobs,
-        "more_relatives": parents.next_cursor is not None or children.next_cursor is not None,
+        "more_parents": parents.next_cursor is not None,
+        "more_children": children.next_cursor is not None,
         "can_cancel": job.state in ACTIVE and not job.cancelling and visit.desk.may("cancel_job"),
         "can_retry": job.state in REDRIVABLE and visit.desk.may("retry_job"),
         **({} if visit.follows else await _left_behind(visit, job_id)),
     }
+
+
+async def load_relatives(visit: Visit) -> Mapping[str, Any]:
+    """Return a page of the jobs that a job waits for, or of those that wait for it."""
+    job_id, side = visit.path["id"], visit.path["side"]
+    if side not in SIDES:
+        raise NotFound("page", side)
+    job = await visit.desk.ask("get_job", id=job_id)
+    page = await visit.desk.ask(f"list_{side}", id=job_id, query={"limit": LISTED, "cursor": visit.query.get("cursor")})
+    title = f"{SIDES[side]} {job.name or job.kind}"
+    return {"title": title, "job": job, "side": side, "jobs": page.jobs, "next_cursor": page.next_cursor}
 
 
 async def _left_behind(visit: Visit, job_id: str) -> dict[str, Any]:

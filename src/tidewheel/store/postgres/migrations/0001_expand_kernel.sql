@@ -26,7 +26,7 @@ CREATE TABLE tidewheel.tenant (
     keep_logs   interval
 );
 
--- An interned (tenant, queue, kind, needs, keyed, retried): the unit of order, fairness and gating. Lanes are few and stay.
+-- An interned (tenant, queue, kind, needs, keyed, retried, overdue): the unit of order, fairness and gating. Lanes are few and stay.
 CREATE TABLE tidewheel.lane (
     id     integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant integer NOT NULL REFERENCES tidewheel.tenant,
@@ -36,21 +36,34 @@ CREATE TABLE tidewheel.lane (
     keyed  boolean NOT NULL,
     -- Whether its jobs have failed before; such a lane appears with the first failure.
     retried boolean NOT NULL DEFAULT false,
+    -- Whether its jobs waited long for a limit before they were let go; it appears when a job like these must wait.
+    overdue boolean NOT NULL DEFAULT false,
     gate   text NOT NULL DEFAULT 'open' CHECK (gate IN ('open', 'hold', 'drop', 'slow')),
     -- One low-water mark for each priority, as a sweep published them: a hint where a new claimer may begin.
     floors timestamptz[] NOT NULL DEFAULT '{0001-01-01 00:00+00,0001-01-01 00:00+00,0001-01-01 00:00+00}',
-    UNIQUE (tenant, queue, kind, needs, keyed, retried)
+    UNIQUE (tenant, queue, kind, needs, keyed, retried, overdue)
 );
 CREATE INDEX lane_queue ON tidewheel.lane (queue);
 
--- The lane for retries, or for first attempts, that is like another in all else; that one itself if there is none.
+-- The lane for retries, or for first attempts, that is like another in all else; NULL asks for what it is. Nobody in it
+-- is overdue. That one itself if there is none.
 CREATE FUNCTION tidewheel.lane_like(lane integer, retried boolean) RETURNS integer
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN coalesce((
         SELECT other.id
           FROM tidewheel.lane AS own
           JOIN tidewheel.lane AS other USING (tenant, queue, kind, needs, keyed)
-         WHERE own.id = lane_like.lane AND other.retried = lane_like.retried), lane_like.lane);
+         WHERE own.id = lane_like.lane AND other.retried = coalesce(lane_like.retried, own.retried)
+           AND NOT other.overdue), lane_like.lane);
+
+-- The lane of the overdue that is like another in all else, if there is one.
+CREATE FUNCTION tidewheel.lane_of_overdue(lane integer) RETURNS integer
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (
+        SELECT other.id
+          FROM tidewheel.lane AS own
+          JOIN tidewheel.lane AS other USING (tenant, queue, kind, needs, keyed, retried)
+         WHERE own.id = lane_of_overdue.lane AND other.overdue);
 
 -- When the lanes of a scope (the queues, kinds and labels of like workers) are to be swept next, by whichever of these
 -- workers comes first.
@@ -393,6 +406,8 @@ CREATE TABLE tidewheel.limit_key (
     filled_at bigint,
     -- When to see whether waiters may go because tokens came; NULL if nobody waits for that.
     look_at   bigint,
+    -- How many started by their priority since one had its turn by age.
+    passed    integer NOT NULL DEFAULT 0 CHECK (passed >= 0),
     PRIMARY KEY (tenant, key),
     CHECK (coalesce(most, starts) IS NOT NULL)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
@@ -416,6 +431,7 @@ CREATE TABLE tidewheel.schedule (
     UNIQUE (tenant, name)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX schedule_next ON tidewheel.schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+CREATE INDEX schedule_coming ON tidewheel.schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
 -- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
 CREATE TABLE tidewheel.occurrence (
@@ -532,6 +548,8 @@ CREATE TABLE tidewheel.channel (
     shown      text NOT NULL,
     address    text NOT NULL,
     secret     text,
+    old_secret text,
+    old_until  timestamptz,
     disabled   text,
     created_at timestamptz NOT NULL
 );

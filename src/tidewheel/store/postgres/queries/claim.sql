@@ -69,7 +69,8 @@ SELECT head.*
  CROSS JOIN LATERAL (
        SELECT job.id, job.token + 1 AS token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at,
               job.due_at, job.start_by, tidewheel.now() AS started_at, job.failures, job.losses,
-              job.cancel_at IS NOT NULL AS cancelling, job.tenant, array_to_string(job.limit_keys, chr(31)) AS names
+              job.cancel_at IS NOT NULL AS cancelling, job.tenant, array_to_string(job.limit_keys, chr(31)) AS names,
+              coalesce(job.stood_at, job.run_at) AS stood_at
          FROM tidewheel.job
         WHERE job.state = 'queued' AND job.lane = pair.lane AND job.priority = pair.priority
           AND (job.run_at, job.id) >= (pair.floor, pair.floor_id) AND job.run_at <= tidewheel.now()
@@ -83,9 +84,10 @@ SELECT head.*
 -- Starts locked jobs, and writes how the locked limits stand then.
 WITH counted AS (
     UPDATE tidewheel.limit_key
-       SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at
-      FROM unnest($4::integer[], $5::text[], $6::integer[], $7::float8[], $8::bigint[], $9::bigint[])
-           AS stand (tenant, key, running, tokens, filled_at, look_at)
+       SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at,
+           passed = stand.passed
+      FROM unnest($4::integer[], $5::text[], $6::integer[], $7::float8[], $8::bigint[], $9::bigint[], $10::integer[])
+           AS stand (tenant, key, running, tokens, filled_at, look_at, passed)
      WHERE limit_key.tenant = stand.tenant AND limit_key.key = stand.key
 )
 UPDATE tidewheel.job
@@ -175,14 +177,14 @@ UPDATE tidewheel.lane
 
 -- name: lanes_served
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors, lane.retried
+       lane.gate, lane.floors, lane.retried, lane.overdue
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.queue = ANY ($1::text[]) AND ($2::text[] IS NULL OR lane.kind = ANY ($2))
 
 -- name: lanes_named
 SELECT lane.id, lane.tenant, tenant.name AS tenant_name, tenant.weight, lane.queue, lane.kind, lane.needs, lane.keyed,
-       lane.gate, lane.floors, lane.retried
+       lane.gate, lane.floors, lane.retried, lane.overdue
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE lane.id = ANY ($1::integer[])

@@ -2,7 +2,7 @@
 -- Locks the limits of some keys in the order of their names and tells how they stand.
 SELECT limit_key.tenant, limit_key.key, (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now,
        limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
-       limit_key.filled_at, limit_key.look_at
+       limit_key.filled_at, limit_key.look_at, limit_key.passed
   FROM tidewheel.limit_key
   JOIN unnest($1::integer[], $2::text[]) AS named (tenant, key)
     ON named.tenant = limit_key.tenant AND named.key = limit_key.key
@@ -13,7 +13,7 @@ SELECT limit_key.tenant, limit_key.key, (extract(epoch FROM tidewheel.now()) * 1
 -- The same for keys with waiters for whom tokens came.
 SELECT limit_key.tenant, limit_key.key, (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now,
        limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
-       limit_key.filled_at, limit_key.look_at
+       limit_key.filled_at, limit_key.look_at, limit_key.passed
   FROM tidewheel.limit_key
  WHERE limit_key.look_at <= (extract(epoch FROM tidewheel.now()) * 1000000)::bigint
  ORDER BY limit_key.tenant, limit_key.key
@@ -23,9 +23,10 @@ SELECT limit_key.tenant, limit_key.key, (extract(epoch FROM tidewheel.now()) * 1
 -- name: set_limit_standings
 -- Writes how locked limits stand.
 UPDATE tidewheel.limit_key
-   SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at
-  FROM unnest($1::integer[], $2::text[], $3::integer[], $4::float8[], $5::bigint[], $6::bigint[])
-       AS stand (tenant, key, running, tokens, filled_at, look_at)
+   SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at,
+       passed = stand.passed
+  FROM unnest($1::integer[], $2::text[], $3::integer[], $4::float8[], $5::bigint[], $6::bigint[], $7::integer[])
+       AS stand (tenant, key, running, tokens, filled_at, look_at, passed)
  WHERE limit_key.tenant = stand.tenant AND limit_key.key = stand.key
 
 -- name: make_limited
@@ -36,28 +37,64 @@ UPDATE tidewheel.job
  WHERE job.id = refused.id AND job.state || '' = 'queued'
 
 -- name: release_waiters
--- Puts so many waiters of each key back into the queue, in the order of their priority, and writes how locked limits
--- stand. Runs in a statement of its own after the limits were locked, so that it sees whoever began to wait before that.
+-- Puts so many waiters of each key back into the queue, and writes how locked limits stand. As many as have their turn by
+-- age are the oldest, if they are old enough; the others go in the order of their priority. All that are old go to the lanes
+-- of the overdue. Runs in a statement of its own after the limits were locked, so that it sees whoever began to wait before
+-- that.
 WITH counted AS (
     UPDATE tidewheel.limit_key
-       SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at
-      FROM unnest($4::integer[], $5::text[], $6::integer[], $7::float8[], $8::bigint[], $9::bigint[])
-           AS stand (tenant, key, running, tokens, filled_at, look_at)
+       SET running = stand.running, tokens = stand.tokens, filled_at = stand.filled_at, look_at = stand.look_at,
+           passed = stand.passed
+      FROM unnest($6::integer[], $7::text[], $8::integer[], $9::float8[], $10::bigint[], $11::bigint[], $12::integer[])
+           AS stand (tenant, key, running, tokens, filled_at, look_at, passed)
      WHERE limit_key.tenant = stand.tenant AND limit_key.key = stand.key
-), waiters AS MATERIALIZED (
+), named AS MATERIALIZED (
+    SELECT *
+      FROM unnest($1::integer[], $2::text[], $3::integer[], $4::integer[]) WITH ORDINALITY
+           AS named (tenant, key, room, turns, n)
+), oldest AS MATERIALIZED (
     SELECT named.n, waiter.at
-      FROM unnest($1::integer[], $2::text[], $3::integer[]) WITH ORDINALITY AS named (tenant, key, room, n)
+      FROM named
+     CROSS JOIN LATERAL (
+           SELECT aged.at
+             FROM (VALUES (0::smallint), (1::smallint), (2::smallint)) AS level (priority)
+            CROSS JOIN LATERAL (
+                  SELECT job.ctid AS at, job.run_at, job.id
+                    FROM tidewheel.job
+                   WHERE job.state = 'limited' AND job.tenant = named.tenant AND job.waits_for = named.key
+                     AND job.priority = level.priority AND job.run_at <= tidewheel.now() - $5::interval
+                   ORDER BY job.run_at, job.id
+                   LIMIT named.turns
+                  ) AS aged
+            ORDER BY aged.run_at, aged.id
+            LIMIT named.turns
+           ) AS waiter
+     WHERE named.turns > 0
+), aged AS MATERIALIZED (
+    SELECT oldest.n, oldest.at
+      FROM oldest
+      JOIN tidewheel.job ON job.ctid = oldest.at
+     WHERE job.state || '' = 'limited'
+       FOR UPDATE OF job SKIP LOCKED
+), waiters AS MATERIALIZED (
+    SELECT aged.n, aged.at FROM aged
+    UNION ALL
+    SELECT named.n, waiter.at
+      FROM named
      CROSS JOIN LATERAL (
            SELECT job.ctid AS at
              FROM tidewheel.job
             WHERE job.state = 'limited' AND job.tenant = named.tenant AND job.waits_for = named.key
+              AND job.ctid <> ALL (ARRAY(SELECT aged.at FROM aged WHERE aged.n = named.n))
             ORDER BY job.priority, job.run_at, job.id
-            LIMIT named.room
+            LIMIT named.room - (SELECT count(*) FROM aged WHERE aged.n = named.n)
               FOR UPDATE SKIP LOCKED
            ) AS waiter
 )
 UPDATE tidewheel.job
-   SET state = 'queued', waits_for = NULL, run_at = tidewheel.now(), stood_at = job.run_at, updated_at = tidewheel.now()
+   SET state = 'queued', waits_for = NULL, run_at = tidewheel.now(), stood_at = job.run_at, updated_at = tidewheel.now(),
+       lane = CASE WHEN job.run_at <= tidewheel.now() - $5::interval
+                   THEN coalesce(tidewheel.lane_of_overdue(job.lane), job.lane) ELSE job.lane END
   FROM waiters
  WHERE job.ctid = waiters.at AND job.state || '' = 'limited'
 RETURNING waiters.n
@@ -128,7 +165,32 @@ SELECT (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now, tenant.na
   FROM tidewheel.limit_key
   JOIN tidewheel.tenant ON tenant.id = limit_key.tenant
  WHERE ($1::text IS NULL OR tenant.name = $1) AND ($2::text IS NULL OR limit_key.key = $2)
+   AND ($3::text IS NULL OR (tenant.name, limit_key.key) > ($3, $4))
  ORDER BY tenant.name, limit_key.key
+ LIMIT $5::bigint
+
+-- name: limit_waiters
+-- How many wait for each of the named keys, up to a bound.
+SELECT (SELECT count(*) FROM (
+               SELECT FROM tidewheel.job
+                WHERE job.state = 'limited' AND job.tenant = tenant.id AND job.waits_for = named.key
+                LIMIT $3
+               ) AS few) AS waiting
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS named (tenant, key, n)
+  LEFT JOIN tidewheel.tenant ON tenant.name = named.tenant
+ ORDER BY named.n
+
+-- name: limit_holders
+-- Who runs under the named keys; what runs is no more than the workers can do at once.
+SELECT tenant.name AS tenant, held.key, array_agg(held.id ORDER BY held.id) AS ids
+  FROM (
+       SELECT job.id, job.tenant, unnest(job.limit_keys) AS key
+         FROM tidewheel.job
+        WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
+       ) AS held
+  JOIN tidewheel.tenant ON tenant.id = held.tenant
+  JOIN unnest($1::text[], $2::text[]) AS named (tenant, key) ON named.tenant = tenant.name AND named.key = held.key
+ GROUP BY tenant.name, held.key
 
 -- name: limit_rules
 SELECT name, most, starts, seconds, burst, by_hand, waiting, overflow FROM tidewheel.limit_rule ORDER BY name

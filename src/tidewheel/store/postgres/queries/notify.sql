@@ -44,6 +44,14 @@ UPDATE tidewheel.channel SET disabled = NULL
  WHERE id = $1 AND ($2::text IS NULL OR tenant = $2)
 RETURNING id, tenant, name, type, shown, disabled, created_at
 
+-- name: rotate_secret
+UPDATE tidewheel.channel SET old_secret = secret, old_until = tidewheel.now() + $4::interval, secret = $3
+ WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) AND type = 'webhook'
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
+-- name: has_channel
+SELECT EXISTS (SELECT FROM tidewheel.channel WHERE id = $1 AND ($2::text IS NULL OR tenant = $2))
+
 -- name: disable_channel
 UPDATE tidewheel.channel SET disabled = $2
  WHERE id = (SELECT channel FROM tidewheel.delivery WHERE delivery.id = $1) AND disabled IS NULL
@@ -148,7 +156,8 @@ WITH busy AS MATERIALIZED (
 UPDATE tidewheel.delivery SET tries = tries + 1, next_at = tidewheel.now() + $5::interval
   FROM due, tidewheel.channel
  WHERE delivery.id = due.id AND channel.id = delivery.channel
-RETURNING delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
+RETURNING delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret,
+       CASE WHEN channel.old_until > tidewheel.now() THEN channel.old_secret END
 
 -- name: close_delivery
 UPDATE tidewheel.delivery

@@ -202,7 +202,7 @@ SELECT id, tenant, CASE WHEN state = 'queued' THEN limit_keys END AS room, await
 
 -- name: give_back
 -- Returns locked runs to the queue, never due before now: marks of claimers may already have passed any earlier time.
--- Those that failed wait in the lane of retries.
+-- Those that failed wait in the lane of retries, and nobody is overdue any more.
 -- Nobody who returns was cancelled: a request to stop that is left was that of a gate.
 WITH back AS MATERIALIZED (
     SELECT *
@@ -212,7 +212,7 @@ WITH back AS MATERIALIZED (
 UPDATE tidewheel.job
    SET state = 'queued', run_at = tidewheel.now() + greatest(back.delay, interval '0'), ended_at = tidewheel.now(),
        updated_at = tidewheel.now(), failures = job.failures + back.failures, losses = job.losses + back.losses,
-       lane = CASE WHEN back.retried THEN tidewheel.lane_like(job.lane, true) ELSE job.lane END,
+       lane = tidewheel.lane_like(job.lane, CASE WHEN back.retried THEN true END),
        cancel_at = NULL, cancel_reason = NULL, held = false, stood_at = NULL
   FROM (
        SELECT place.at, back.*

@@ -14,9 +14,11 @@ UPDATE tidewheel.meta SET lanes = lanes + 1
 
 -- name: find_lane
 SELECT id FROM tidewheel.lane WHERE tenant = $1 AND queue = $2 AND kind = $3 AND needs = $4 AND keyed = $5 AND retried = $6
+   AND overdue = $7
 
 -- name: add_lane
-INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, retried, gate) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO tidewheel.lane (tenant, queue, kind, needs, keyed, retried, overdue, gate)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 RETURNING id
 
 -- name: add_jobs
@@ -87,6 +89,7 @@ SELECT lane.id, lane.tenant
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE tenant.name = $1 AND lane.queue = $2 AND lane.kind = $3 AND lane.needs = $4 AND lane.keyed = $5 AND NOT lane.retried
+   AND NOT lane.overdue
 
 -- name: mark_caller
 -- In the caller's transaction a race that was lost must not undo what the caller did.

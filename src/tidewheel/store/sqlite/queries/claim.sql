@@ -57,9 +57,9 @@ SELECT json_group_array(json_array(
 
 -- name: keys_of
 -- The limit keys of candidates, best first.
-SELECT json_group_array(json_array(place, tenant, json(limit_keys)))
+SELECT json_group_array(json_array(place, tenant, json(limit_keys), run_at))
   FROM (
-       SELECT rowid AS place, tenant, limit_keys
+       SELECT rowid AS place, tenant, limit_keys, run_at
          FROM job
         WHERE rowid IN (SELECT value FROM json_each(:places))
         ORDER BY priority, run_at, id
@@ -67,7 +67,7 @@ SELECT json_group_array(json_array(place, tenant, json(limit_keys)))
 
 -- name: keys_ahead
 -- The limit keys of the first rows of some pairs.
-SELECT json_group_array(json_array(job.rowid, job.tenant, json(job.limit_keys)))
+SELECT json_group_array(json_array(job.rowid, job.tenant, json(job.limit_keys), job.run_at))
   FROM json_each(:pairs) AS pair
  CROSS JOIN job ON job.rowid IN (
        SELECT head.rowid FROM job AS head

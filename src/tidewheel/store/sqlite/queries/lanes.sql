@@ -8,7 +8,7 @@ UPDATE meta SET lanes = lanes + 1
 SELECT id, name, weight FROM tenant
 
 -- name: lanes
-SELECT id, tenant, queue, kind, needs, keyed, retried, gate FROM lane
+SELECT id, tenant, queue, kind, needs, keyed, retried, overdue, gate FROM lane
 
 -- name: gates
 SELECT id, mode, kind, queue, tenant, reason, author, created_at, rate, ready_at, expires_at, stop_running
@@ -19,6 +19,6 @@ SELECT id, mode, kind, queue, tenant, reason, author, created_at, rate, ready_at
 INSERT INTO tenant (name) VALUES (:name) RETURNING id
 
 -- name: add_lane
-INSERT INTO lane (tenant, queue, kind, needs, keyed, retried, gate)
-VALUES (:tenant, :queue, :kind, :needs, :keyed, :retried, :gate)
+INSERT INTO lane (tenant, queue, kind, needs, keyed, retried, overdue, gate)
+VALUES (:tenant, :queue, :kind, :needs, :keyed, :retried, :overdue, :gate)
 RETURNING id

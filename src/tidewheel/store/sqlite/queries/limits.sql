@@ -2,7 +2,7 @@
 -- How the limits of the named keys stand, of those that have one.
 SELECT json_group_array(json_array(limit_key.tenant, limit_key.key, json_array(
        limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
-       limit_key.filled_at, limit_key.look_at)))
+       limit_key.filled_at, limit_key.look_at, limit_key.passed)))
   FROM json_each(:keys) AS named
  CROSS JOIN limit_key ON limit_key.tenant = named.value ->> 0 AND limit_key.key = named.value ->> 1
 
@@ -12,30 +12,46 @@ SELECT json_group_array(json_array(named.tenant, named.key,
        EXISTS (SELECT 1 FROM job WHERE state = 'limited' AND tenant = named.tenant AND waits_for = named.key),
        CASE WHEN limit_key.key IS NOT NULL THEN json_array(
             limit_key.most, limit_key.running, limit_key.starts, limit_key.seconds, limit_key.burst, limit_key.tokens,
-            limit_key.filled_at, limit_key.look_at) END))
+            limit_key.filled_at, limit_key.look_at, limit_key.passed) END))
   FROM (SELECT value ->> 0 AS tenant, value ->> 1 AS key FROM json_each(:keys)) AS named
   LEFT JOIN limit_key ON limit_key.tenant = named.tenant AND limit_key.key = named.key
 
 -- name: set_standings
 UPDATE limit_key
-   SET running = now.running, tokens = now.tokens, filled_at = now.filled_at, look_at = now.look_at
+   SET running = now.running, tokens = now.tokens, filled_at = now.filled_at, look_at = now.look_at, passed = now.passed
   FROM (
        SELECT value ->> 0 AS tenant, value ->> 1 AS key, value ->> 2 AS running, value ->> 3 AS tokens,
-              value ->> 4 AS filled_at, value ->> 5 AS look_at
+              value ->> 4 AS filled_at, value ->> 5 AS look_at, value ->> 6 AS passed
          FROM json_each(:standings)
        ) AS now
  WHERE limit_key.tenant = now.tenant AND limit_key.key = now.key
 
 -- name: due_looks
 SELECT json_group_array(json_array(tenant, key, json_array(
-       most, running, starts, seconds, burst, tokens, filled_at, look_at)))
+       most, running, starts, seconds, burst, tokens, filled_at, look_at, passed)))
   FROM (SELECT * FROM limit_key WHERE look_at IS NOT NULL AND look_at <= :now ORDER BY look_at LIMIT :limit)
 
 -- name: next_look
 SELECT min(look_at) FROM limit_key WHERE look_at IS NOT NULL
 
+-- name: aged_waiters
+-- The oldest that wait for a key, whatever their priority, if they are old enough.
+SELECT json_group_array(json_array(rowid, lane, priority, run_at))
+  FROM (
+       SELECT job.rowid, job.lane, job.priority, job.run_at
+         FROM json_each('[0, 1, 2]') AS level
+        CROSS JOIN job ON job.rowid IN (
+              SELECT aged.rowid FROM job AS aged
+               WHERE aged.state = 'limited' AND aged.tenant = :tenant AND aged.waits_for = :key
+                 AND aged.priority = level.value AND aged.run_at <= :until
+               ORDER BY aged.run_at, aged.id
+               LIMIT :turns)
+        ORDER BY job.run_at, job.id
+        LIMIT :turns
+       )
+
 -- name: waiters
-SELECT json_group_array(json_array(rowid, lane * 4 + priority, run_at))
+SELECT json_group_array(json_array(rowid, lane, priority, run_at))
   FROM (
        SELECT rowid, lane, priority, run_at
          FROM job
@@ -47,8 +63,9 @@ SELECT json_group_array(json_array(rowid, lane * 4 + priority, run_at))
 -- name: release
 -- They keep their run_at, and with it their place before those who came later.
 UPDATE job
-   SET state = 'queued', waits_for = NULL, updated_at = :now
- WHERE rowid IN (SELECT value ->> 0 FROM json_each(:waiters)) AND +state = 'limited'
+   SET state = 'queued', waits_for = NULL, lane = waiter.lane, updated_at = :now
+  FROM (SELECT value ->> 0 AS place, value ->> 1 AS lane FROM json_each(:waiters)) AS waiter
+ WHERE job.rowid = waiter.place AND +job.state = 'limited'
 
 -- name: set_limit
 -- A bucket that is there is kept, so that setting a limit anew gives no tokens away.
@@ -86,7 +103,30 @@ SELECT tenant.name, limit_key.key, limit_key.rule, limit_key.most, limit_key.run
   FROM limit_key
   JOIN tenant ON tenant.id = limit_key.tenant
  WHERE (:tenant IS NULL OR tenant.name = :tenant) AND (:key IS NULL OR limit_key.key = :key)
+   AND (:after_tenant IS NULL OR (tenant.name, limit_key.key) > (:after_tenant, :after_key))
  ORDER BY tenant.name, limit_key.key
+ LIMIT coalesce(:limit, -1)
+
+-- name: limit_waiters
+-- How many wait for each of the named keys, up to a bound.
+SELECT (SELECT count(*) FROM (
+               SELECT 1 FROM job
+                WHERE state = 'limited' AND tenant = (SELECT id FROM tenant WHERE name = named.value ->> 0)
+                  AND waits_for = named.value ->> 1
+                LIMIT :most))
+  FROM json_each(:keys) AS named
+ ORDER BY named.key
+
+-- name: limit_holders
+-- Who runs under the named keys; what runs is no more than the workers can do at once.
+SELECT tenant.name, held.value, json_group_array(hex(job.id) ORDER BY job.id)
+  FROM job INDEXED BY job_running
+ CROSS JOIN json_each(job.limit_keys) AS held
+ CROSS JOIN tenant ON tenant.id = job.tenant
+ WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
+   AND EXISTS (SELECT 1 FROM json_each(:keys) AS named
+                WHERE named.value ->> 0 = tenant.name AND named.value ->> 1 = held.value)
+ GROUP BY tenant.name, held.value
 
 -- name: limit_rules
 SELECT name, most, starts, seconds, burst, by_hand, waiting, overflow FROM limit_rule ORDER BY name

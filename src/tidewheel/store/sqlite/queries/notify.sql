@@ -39,6 +39,11 @@ UPDATE channel SET disabled = NULL
  WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
 RETURNING id, tenant, name, type, shown, disabled, created_at
 
+-- name: rotate_secret
+UPDATE channel SET old_secret = secret, old_until = :until, secret = :secret
+ WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant) AND type = 'webhook'
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
 -- name: disable_channel
 UPDATE channel SET disabled = :why
  WHERE id = (SELECT channel FROM delivery WHERE id = :delivery) AND disabled IS NULL
@@ -131,7 +136,8 @@ SELECT id FROM waiting WHERE turn <= :owner_share ORDER BY turn, next_at LIMIT :
 UPDATE delivery SET tries = tries + 1, next_at = :until WHERE id = :id AND state = 'pending'
 
 -- name: parcel
-SELECT delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
+SELECT delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret,
+       iif(channel.old_until > :now, channel.old_secret, NULL)
   FROM delivery
  CROSS JOIN channel ON channel.id = delivery.channel
  WHERE delivery.id = :id

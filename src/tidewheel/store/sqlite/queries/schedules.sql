@@ -131,6 +131,34 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
  ORDER BY fire_at DESC
  LIMIT :limit
 
+-- name: coming_schedules
+SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphaned_at, created_at, updated_at
+  FROM schedule
+ WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) AND next_fire_at IS NOT NULL
+ ORDER BY next_fire_at
+ LIMIT :limit
+
+-- name: past_occurrences
+-- The last ones of some schedules, each with the state of its job and when the first run of that began: runs before the
+-- last one are among the attempts.
+SELECT past.schedule_id, past.fire_at, past.source, past.outcome, past.reason, past.job_id,
+       coalesce(job.state, history.state),
+       coalesce((SELECT attempt.started_at FROM attempt
+                  WHERE attempt.job_id = past.job_id AND attempt.started_at IS NOT NULL
+                  ORDER BY attempt.token LIMIT 1), job.started_at, history.started_at)
+  FROM json_each(:ids) AS named
+ CROSS JOIN schedule ON schedule.id = unhex(named.value)
+ CROSS JOIN tenant ON tenant.id = schedule.tenant
+ CROSS JOIN occurrence AS past
+            ON past.schedule_id = schedule.id
+           AND past.fire_at IN (SELECT near.fire_at FROM occurrence AS near
+                                 WHERE near.schedule_id = schedule.id AND near.fire_at <= :now
+                                 ORDER BY near.fire_at DESC LIMIT :each)
+  LEFT JOIN job ON job.id = past.job_id
+  LEFT JOIN job_history AS history ON history.id = past.job_id
+ WHERE :tenant IS NULL OR tenant.name = :tenant
+ ORDER BY named.key, past.fire_at DESC
+
 -- name: occurrence_of_job
 -- From the latest on: whoever repeats a trigger does so soon.
 SELECT schedule_id, fire_at, source, outcome, reason, job_id
