@@ -38,7 +38,7 @@ _TYPES: Final[Mapping[type, str]] = {
 }
 _SERVING: Final = ("server", "up")
 _WORKING: Final = ("worker", "up")
-_KEEPING: Final = ("worker", "up", "keeper run")
+_KEEPING: Final = ("server", "worker", "up", "keeper run")
 _PROCESSES: Final = ("server", "worker", "up", "keeper run")
 
 
@@ -108,6 +108,13 @@ _TABLE: Final = (
     Setting("key_burst", int, None, "How many of them at once after a pause.", _SERVING),
     Setting("tls_cert", str, None, "The file of a certificate with its chain, for HTTPS.", _SERVING),
     Setting("tls_key", str, None, "The file of the certificate's key.", _SERVING),
+    Setting(
+        "behind_tls",
+        bool,
+        default=False,
+        help="Whether all who come by a browser come by a proxy that speaks HTTPS: cookies are then for HTTPS alone.",
+        commands=_SERVING,
+    ),
     Setting(
         "replica",
         str,

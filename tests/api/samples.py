@@ -60,6 +60,8 @@ _SCHEDULE: Final = {"name": "nightly-#", "kind": "report", "cron": "0 2 * * *"}
 _CONTENT: Final = "the bytes of a tool"
 _WINDOW: Final = {"start": "2030-01-01T00:00:00Z", "end": "2030-01-01T01:00:00Z"}
 _ANY: Final = {"if-match": "*"}
+_EVERY: Final = {"created_after": "2020-01-01T00:00:00Z"}
+"""What all jobs of all tenants meet."""
 
 
 SAMPLES: Final = {
@@ -76,8 +78,8 @@ SAMPLES: Final = {
     "cancel_job": Sample("/v1/jobs/{}/cancel", "waiting", {"reason": "because"}),
     "retry_job": Sample("/v1/jobs/{}/retry", "dead"),
     "erase_job": Sample("/v1/jobs/{}/erase", "dead"),
-    "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": {"kind": "none"}}),
-    "retry_jobs": Sample("/v1/jobs/retry", body={"where": {"kind": "none"}}),
+    "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": _EVERY}),
+    "retry_jobs": Sample("/v1/jobs/retry", body={"where": _EVERY}),
     "search_logs": Sample("/v1/logs"),
     "follow_logs": Sample("/v1/logs/tail", endless=True),
     "get_statistics": Sample("/v1/stats"),
@@ -105,10 +107,11 @@ SAMPLES: Final = {
     "preview_schedule": Sample("/v1/schedules/{}/preview", "schedule"),
     "list_fire_times": Sample("/v1/schedules/{}/between?" + _SOME_TIME, "schedule"),
     "backfill_schedule": Sample("/v1/schedules/{}/backfill", "schedule", _LAST_HOUR),
+    "list_past_occurrences": Sample("/v1/occurrences?schedule_id={}", "schedule", foreign=200),
     "list_occurrences": Sample("/v1/schedules/{}/occurrences", "schedule"),
     "list_dead_groups": Sample("/v1/dead-letters/groups"),
     "list_dead_letters": Sample("/v1/dead-letters"),
-    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {"kind": "none"}}),
+    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {}}),
     "retry_dead_letter": Sample("/v1/dead-letters/{}/retry", "dead", {"args": {"to": "ann"}}),
     "list_gates": Sample("/v1/gates"),
     "close_gate": Sample("/v1/gates", body={"mode": "hold", "kind": "none"}),
@@ -255,7 +258,9 @@ class Grounds:
         """What allows to fetch a file."""
         until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
         location = output_location(await self.ended(tenant), 1, "a.txt")
-        return seal(Download(location=location, name="a.txt", until=until), await self.api.service.signing_key())
+        return seal(
+            Download(location=location, name="a.txt", tenant=tenant, until=until), await self.api.service.signing_key()
+        )
 
     async def schedule(self, tenant: str) -> UUID:
         """A schedule."""

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 from uuid import UUID
@@ -14,7 +14,6 @@ from tidewheel.blobs.backend import CHUNK, Backend, Signing
 from tidewheel.blobs.disk import open_plain, part_in, told_plainly
 from tidewheel.blobs.exchange import Exchange
 from tidewheel.blobs.names import Digest, Left, Output
-from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
 from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
 
@@ -150,9 +149,9 @@ class Blobs:
             raise NotFound("blob", location)
         return size
 
-    def stream(self, location: str) -> Pull:
+    def stream(self, location: str) -> AsyncGenerator[bytes, None]:
         """Return the content at a location piece by piece; close it when no more is wanted."""
-        return Pull(self._backend, names.key_of(location))
+        return self._backend.pieces(names.key_of(location))
 
     async def delete(self, location: str) -> None:
         """Remove what is at a location, if anything is."""

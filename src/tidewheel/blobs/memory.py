@@ -1,9 +1,9 @@
 """Objects in memory, for tests."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 
-from tidewheel.blobs.backend import CHUNK, Found
+from tidewheel.blobs.backend import CHUNK, PIECE, Found
 from tidewheel.errors import NotFound
 
 
@@ -23,6 +23,13 @@ class MemoryBackend:
         data = self._objects[key]
         for start in range(0, len(data), CHUNK):
             await asyncio.to_thread(take, data[start : start + CHUNK])
+
+    async def pieces(self, key: str) -> AsyncGenerator[bytes, None]:
+        if key not in self._objects:
+            raise NotFound("blob", key)
+        data = self._objects[key]
+        for start in range(0, len(data), PIECE):
+            yield data[start : start + PIECE]
 
     async def size(self, key: str) -> int | None:
         data = self._objects.get(key)

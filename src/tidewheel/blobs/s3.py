@@ -3,7 +3,7 @@
 import asyncio
 import configparser
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
-from tidewheel.blobs.backend import CHUNK, Found
+from tidewheel.blobs.backend import CHUNK, PIECE, Found
 from tidewheel.errors import Invalid, NotFound, TideError, Unavailable
 
 if TYPE_CHECKING:
@@ -90,6 +90,16 @@ class S3Backend:
             if chunk is None:
                 return
             await asyncio.to_thread(take, bytes(chunk))
+
+    async def pieces(self, key: str) -> AsyncGenerator[bytes, None]:
+        with _told_plainly(self._bucket, key):
+            stream = (await obstore.get_async(self._store, key)).stream(PIECE)
+        while True:
+            with _told_plainly(self._bucket, key):
+                piece = await anext(stream, None)
+            if piece is None:
+                return
+            yield bytes(piece)
 
     async def size(self, key: str) -> int | None:
         try:

@@ -5,6 +5,7 @@ import msgspec
 from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, SecretsFolder, default
 from tidewheel.cli.serving import (
     AuthMode,
+    BehindTls,
     Burst,
     Host,
     KeyRate,
@@ -57,6 +58,7 @@ def up(
     key_burst: Burst = default("key_burst"),
     tls_cert: TlsCert = default("tls_cert"),
     tls_key: TlsKey = default("tls_key"),
+    behind_tls: BehindTls = default("behind_tls"),
     replica: Replica = default("replica"),
     log_format: LogFormat = default("log_format"),
     log_level: LogLevel = default("log_level"),
@@ -73,7 +75,14 @@ def up(
     log = log_setup(log_format, log_level)
     write_log(log, process="supervisor")
     wanted = ServerSetup(
-        host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
+        host=host,
+        port=port,
+        auth=auth,
+        rate=key_rate,
+        burst=key_burst,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        behind_tls=behind_tls,
     )
     with reserved(wanted) as serve:
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import IO, Final
 from urllib.parse import quote, urljoin
@@ -85,6 +85,9 @@ class ServerBackend:
             place = urljoin(str(answer.request.url), answer.headers["location"])
         async with self._elsewhere(place) as elsewhere, elsewhere.stream(place, silence=SILENCE) as answer:
             return await _hand(answer, take)
+
+    def pieces(self, key: str) -> AsyncGenerator[bytes, None]:
+        raise _not_offered(key)
 
     async def size(self, key: str) -> int | None:
         raise _not_offered(key)

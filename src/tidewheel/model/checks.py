@@ -30,6 +30,7 @@ MOST_INT: Final = 2**64 - 1
 
 NAME_MARKS: Final = "._:/@-"
 _QUOTED: Final = 40
+_BLOCK: Final = 256 * 1024
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@-]{0,199}").fullmatch
 _NOT_IN_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]").search
 _NOT_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]").search
@@ -241,11 +242,20 @@ def _comes_back(data: bytes, value: object) -> bool:
         return False
 
 
+def outside_strings(data: bytes) -> bytes:
+    """Return what stands outside of the strings of a JSON text; block by block, for it may have millions of them."""
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
+    blocks, inside = [], 0
+    for start in range(0, len(unescaped), _BLOCK):
+        parts = unescaped[start : start + _BLOCK].split(b'"')
+        blocks.append(b"".join(parts[inside::2]))
+        inside = (inside + len(parts) - 1) % 2
+    return b"".join(blocks)
+
+
 def is_shallow(data: bytes, max_depth: int) -> bool:
     """Tell whether valid JSON is nested at most so deep, in a few passes that do not depend on Python's stack."""
-    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
-    outside_strings = b"".join(unescaped.split(b'"')[::2])
-    brackets = outside_strings.translate(_BRACES_TO_BRACKETS, _ALL_BUT_BRACKETS)
+    brackets = outside_strings(data).translate(_BRACES_TO_BRACKETS, _ALL_BUT_BRACKETS)
     for _ in range(max_depth):
         if not brackets:
             return True

@@ -50,6 +50,8 @@ class Download(msgspec.Struct, frozen=True, kw_only=True, tag="download"):
 
     location: str
     name: str
+    tenant: str
+    """In whose name."""
     until: int
 
 

@@ -11,6 +11,8 @@ from tidewheel.server.problems import Refused
 
 PIECE_WITHIN: Final = 30.0
 """Seconds for a client to send the next piece."""
+LEAST_RATE: Final = 8 * 1024
+"""Bytes a second that a client must send in the long run, for while it does it takes one of few places."""
 
 
 class ClientGone(Exception):
@@ -25,6 +27,7 @@ class Incoming:
         self._most = most
         self._size = 0
         self._ended = False
+        self._began: float | None = None
 
     def __aiter__(self) -> "Incoming":
         return self
@@ -32,11 +35,15 @@ class Incoming:
     async def __anext__(self) -> bytes:
         if self._ended:
             raise StopAsyncIteration
+        now = asyncio.get_running_loop().time()
+        self._began = now if self._began is None else self._began
+        latest = min(now, self._began + self._size / LEAST_RATE) + PIECE_WITHIN
         try:
-            async with asyncio.timeout(PIECE_WITHIN):
+            async with asyncio.timeout_at(latest):
                 message = await self._receive()
         except TimeoutError:
-            raise Refused("too-slow", f"nothing came for {PIECE_WITHIN:g} seconds") from None
+            why = f"nothing came for {PIECE_WITHIN:g} seconds, or less than {LEAST_RATE} bytes a second"
+            raise Refused("too-slow", why) from None
         if message["type"] == "http.disconnect":
             raise ClientGone
         piece: bytes = message.get("body", b"")

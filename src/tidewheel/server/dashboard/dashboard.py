@@ -56,7 +56,8 @@ _log = logging.getLogger(__name__)
 class Dashboard:
     """Answers for all that lies under /ui."""
 
-    def __init__(self, service: Service, door: Door) -> None:
+    def __init__(self, service: Service, door: Door, *, behind_tls: bool = False) -> None:
+        self._behind_tls = behind_tls
         self._service = service
         self._door = door
         self._assets = load_assets()
@@ -77,6 +78,8 @@ class Dashboard:
 
     async def answer(self, request: Request) -> Answer:
         """Answer a request, whatever happens."""
+        if self._behind_tls:  # what the proxy says in its headers anyone could say
+            request = replace(request, secure=True)
         if request.path == "/":
             return Answer(b"", SEE_OTHER, (*_SAFE, ("location", HOME)), HTML)
         if request.path.startswith(PREFIX):

@@ -20,7 +20,7 @@ from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.grants import Upload, expires_at, seal, unseal
 from tidewheel.server.incoming import Incoming, receive
 from tidewheel.server.job_request import Instant
-from tidewheel.server.problems import RETRY_AFTER, Refused
+from tidewheel.server.problems import Refused
 from tidewheel.server.service import Service
 
 CREATED: Final = 201
@@ -106,9 +106,7 @@ async def upload(service: Service, call: Call[Incoming, NoQuery]) -> Answer:
     grant = await _granted(service, call.path["grant"])
     if grant.place is not None:
         raise Refused("forbidden", "this artifact is brought to another address")
-    if service.uploads.locked():
-        raise Refused("overloaded", "too many uploads at once", headers=[("retry-after", str(RETRY_AFTER))])
-    async with service.uploads:
+    async with service.uploads.taken(grant.tenant):
         with tempfile.TemporaryFile() as file:
             if await receive(call.body, file, grant.size) != grant.digest:
                 raise _wrong("what came is not what has this digest")
@@ -159,9 +157,9 @@ async def content(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Lead to the bytes of an artifact; whoever works for all tenants need not know whose it is."""
     digest = call.path["digest"]
     if call.scope is None and await _is_there(service, digest):
-        return await redirect(service, artifact_location(digest), digest)
-    artifact = await service.store.get_artifact(digest, tenant=call.tenant)
-    return await redirect(service, artifact_location(artifact.digest), artifact.name or artifact.digest)
+        return await redirect(service, artifact_location(digest), digest, call.tenant)
+    known = await service.store.get_artifact(digest, tenant=call.tenant)
+    return await redirect(service, artifact_location(known.digest), known.name or known.digest, known.tenant)
 
 
 async def _is_there(service: Service, digest: str) -> bool:

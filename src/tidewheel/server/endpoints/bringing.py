@@ -28,7 +28,7 @@ from tidewheel.server.endpoints.artifacts import ACCEPTED, CREATED, UPLOAD_WITHI
 from tidewheel.server.grants import Bringing, expires_at, seal, unseal
 from tidewheel.server.incoming import Incoming, receive
 from tidewheel.server.names import id_in
-from tidewheel.server.problems import RETRY_AFTER, Refused
+from tidewheel.server.problems import Refused
 from tidewheel.server.service import Service
 
 _check_result: Final[Callable[[bytes], None]] = partial(check_json_bytes, "result")
@@ -91,10 +91,8 @@ async def upload(service: Service, call: Call[Incoming, NoQuery]) -> Answer:
     grant = await _granted(service, call.path["grant"])
     if grant.place is not None:
         raise Refused("forbidden", "this is brought to another address")
-    if service.uploads.locked():
-        raise Refused("overloaded", "too many uploads at once", headers=[("retry-after", str(RETRY_AFTER))])
-    async with service.uploads:
-        await _check_running(service, grant.job_id, grant.token, None)
+    tenant = await _check_running(service, grant.job_id, grant.token, None)
+    async with service.uploads.taken(tenant):
         with tempfile.TemporaryFile() as file:
             await receive(call.body, file, grant.size)
             await _check_file(service, grant, file)
@@ -127,11 +125,12 @@ async def _granted(service: Service, text: str) -> Bringing:
     return grant
 
 
-async def _check_running(service: Service, job_id: UUID, token: int, scope: str | None) -> None:
-    """Refuse what is not of a run that goes on."""
+async def _check_running(service: Service, job_id: UUID, token: int, scope: str | None) -> str:
+    """Return the tenant of a run; what is not of one that goes on is refused."""
     job = await service.store.get(job_id, tenant=scope)
     if job.state is not State.RUNNING or job.token != token:
         raise Conflict(f"job {job_id} is not running with the token {token}")
+    return job.tenant
 
 
 async def _check_file(service: Service, grant: Bringing, file: BinaryIO) -> None:

@@ -8,10 +8,11 @@ from msgspec import Meta
 
 from tidewheel.errors import NotFound
 from tidewheel.model.access import Action
+from tidewheel.model.checks import is_key
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.limit import MOST, Limit
 from tidewheel.model.rate import pace_of
-from tidewheel.server.cursors import seal, unseal
+from tidewheel.server.cursors import bad_cursor, seal, unseal
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
@@ -196,7 +197,13 @@ async def limits(service: Service, call: Call[None, LimitQuery]) -> Answer:
 
 
 def _place_in(cursor: str) -> tuple[str, str]:
-    return msgspec.json.decode(unseal(_LIMITS, cursor), type=tuple[str, str])
+    try:
+        tenant, key = msgspec.json.decode(unseal(_LIMITS, cursor), type=tuple[str, str])
+    except (msgspec.MsgspecError, UnicodeError):
+        raise bad_cursor() from None
+    if not (is_key(tenant) and is_key(key)):
+        raise bad_cursor()
+    return tenant, key
 
 
 def _is_own(gate: Gate, call: Call[Any, Any]) -> bool:

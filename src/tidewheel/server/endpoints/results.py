@@ -1,6 +1,6 @@
 """What runs leave behind: results and lines."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -8,16 +8,16 @@ from msgspec import Meta
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine, LogStream
+from tidewheel.model.outcome import own_location
 from tidewheel.model.states import FINAL, State
 from tidewheel.server.cursors import seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.endpoints.downloads import leave
 from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.problems import RETRY_AFTER, Refused
 from tidewheel.server.reading import bad_parameter, read_wait
 from tidewheel.server.service import Service
-
-PIECE: Final = 256 * 1024
 
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,21 +57,16 @@ class LinePage(msgspec.Struct, frozen=True, kw_only=True):
 async def result(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the result of a job that succeeded, wherever it is kept."""
     wait = read_wait(call.headers)
-    job = await service.ended(id_in(call), call.scope, wait)
+    job = await service.ended(id_in(call), call.scope, wait, call.gone)
     headers = (("preference-applied", f"wait={wait}"),) if wait else ()
     _check_success(job)
     if job.result_location is None:
         return Answer(msgspec.json.encode(job.result), headers=headers)
-    await service.large.acquire()
     try:
-        content = await service.blobs.read_result(job.id, job.token, job.result_location)
+        size, stream = await leave(service, _own_place(job), job.tenant)
     except (NotFound, Invalid):
-        service.large.release()
         raise Refused("gone", f"the result of job {job.id} is no longer kept") from None
-    except BaseException:
-        service.large.release()
-        raise
-    return Answer(headers=(*headers, ("content-length", str(len(content)))), stream=Pieces(content, service))
+    return Answer(headers=(*headers, ("content-length", str(size))), stream=stream)
 
 
 async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
@@ -106,28 +101,11 @@ def line_document(line: LogLine) -> LineDocument:
     )
 
 
-class Pieces:
-    """A large result on its way: it takes one of the few places for such until the last piece was sent."""
-
-    def __init__(self, content: bytes, service: Service) -> None:
-        self._content: bytes | None = content
-        self._service = service
-        self._sent = 0
-
-    def __aiter__(self) -> "Pieces":
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece = b"" if self._content is None else self._content[self._sent : self._sent + PIECE]
-        if not piece:
-            raise StopAsyncIteration
-        self._sent += len(piece)
-        return piece
-
-    async def aclose(self) -> None:
-        if self._content is not None:
-            self._content = None
-            self._service.large.release()
+def _own_place(job: Job) -> str:
+    """Return where the result of a job is; none but the place of its own run is read, whatever a record says."""
+    if job.result_location is None or job.result_location != own_location(job.id, job.token):
+        raise NotFound("blob", str(job.result_location))
+    return job.result_location
 
 
 def _check_success(job: Job) -> None:

@@ -15,7 +15,7 @@ from tidewheel.model.access import Action
 from tidewheel.model.checks import check_instant
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.schedule import Schedule
-from tidewheel.server.cursors import seal_pair, unseal_pair
+from tidewheel.server.cursors import bad_cursor, seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.endpoints.schedules import ACCEPTED, OK, known, schedule_id_in
@@ -24,6 +24,7 @@ from tidewheel.server.job_request import Instant, duration_of
 from tidewheel.server.preconditions import expected_version
 from tidewheel.server.reading import bad_parameter, parameter
 from tidewheel.server.recording import record
+from tidewheel.server.room import room_for
 from tidewheel.server.schedule_document import (
     OccurrenceDocument,
     OccurrencePage,
@@ -113,7 +114,9 @@ async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> An
         priority=None if request.priority is None else parse_priority(request.priority),
         dry_run=request.dry_run,
     )
-    made = await service.store.backfill_schedule(schedule.id, wish, version=version, tenant=schedule.tenant)
+    async with room_for(service.quotas, schedule.tenant, 0 if wish.dry_run else len(wish.times)) as room:
+        made = await service.store.backfill_schedule(schedule.id, wish, version=version, tenant=schedule.tenant)
+        room.used = min(room.jobs, len(made))
     if not request.dry_run:
         told: dict[str, Any] = {
             "did": "backfill",
@@ -160,11 +163,18 @@ async def occurrences(service: Service, call: Call[None, OccurrenceQuery]) -> An
     schedule_id, query = schedule_id_in(call), call.query
     scope = f"occurrences/{schedule_id}"
     place = unseal_pair(scope, query.cursor)
-    before = _before(query) if place is None else _EPOCH + place[0] * _MICROSECOND
+    before = _before(query) if place is None else _instant_of(place[0])
     found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.scope)
     last = ((found[-1].fire_at - _EPOCH) // _MICROSECOND, 0) if len(found) == query.limit else None
     documents = [occurrence_document(each) for each in found]
     return Answer(OccurrencePage(occurrences=documents, next_cursor=None if last is None else seal_pair(scope, last)))
+
+
+def _instant_of(microseconds: int) -> datetime:
+    try:
+        return check_instant("before", _EPOCH + microseconds * _MICROSECOND)
+    except (OverflowError, Invalid):
+        raise bad_cursor() from None
 
 
 def _before(query: OccurrenceQuery) -> datetime | None:

@@ -8,10 +8,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from tidewheel.errors import Invalid, NotFound
+from tidewheel.errors import Invalid, NotFound, TooMany
 from tidewheel.model.access import Action
 from tidewheel.model.checks import check_name
-from tidewheel.model.schedule import Schedule, ScheduleSpec
+from tidewheel.model.job import JobSpec
+from tidewheel.model.schedule import Occurrence, Schedule, ScheduleSpec
 from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -21,6 +22,7 @@ from tidewheel.server.names import id_in
 from tidewheel.server.preconditions import etag_of, expected_version, required_version
 from tidewheel.server.reading import bad_parameter, parameter, read_key
 from tidewheel.server.recording import record
+from tidewheel.server.room import room_for
 from tidewheel.server.schedule_document import SchedulePage, schedule_document, triggered_document
 from tidewheel.server.schedule_request import (
     SchedulePatch,
@@ -140,11 +142,25 @@ async def trigger(service: Service, call: Call[TriggerRequest, NoQuery]) -> Answ
     """Make a job of a schedule now."""
     schedule = await known(service, call)
     key = one_key(read_key(call.headers), call.body.idempotency_key)
-    made, created = await service.store.trigger_schedule(schedule.id, key=key, tenant=schedule.tenant)
+    made, created = await _triggered(service, schedule, key)
     if created:
         await _record(service, call, schedule, "trigger", job=str(made.job_id))
     location = ("location", f"/v1/jobs/{made.job_id}")
     return Answer(triggered_document(made, created=created), ACCEPTED if created else OK, (location,))
+
+
+async def _triggered(service: Service, schedule: Schedule, key: str | None) -> tuple[Occurrence, bool]:
+    """Make a job within the bound of its tenant; a repeat of what was made is always answered."""
+    try:
+        async with room_for(service.quotas, schedule.tenant, 1) as room:
+            made, created = await service.store.trigger_schedule(schedule.id, key=key, tenant=schedule.tenant)
+            room.used = int(created)
+            return made, created
+    except TooMany:
+        spec = JobSpec(kind=schedule.definition.kind, tenant=schedule.tenant, idempotency_key=key)
+        if key is None or not (await service.store.seen_before([spec]))[0]:
+            raise
+        return await service.store.trigger_schedule(schedule.id, key=key, tenant=schedule.tenant)
 
 
 async def delete(service: Service, call: Call[None, NoQuery]) -> Answer:
