@@ -306,6 +306,8 @@ def test_jobs_are_listed_by_what_their_error_says(tmp_path: Path) -> None:
     submit(tmp_path, "--", "ls")
     assert [each["id"] for each in answer(tmp_path, "job", "list", "--error", "no answer")] == [dead]
     assert answer(tmp_path, "job", "list", "--error", "another") == []
+    assert [each["id"] for each in answer(tmp_path, "job", "list", "--search", "ANSWER command")] == [dead]
+    assert [each["id"] for each in answer(tmp_path, "job", "list", "--search", dead)] == [dead]
 
 
 def test_a_job_that_is_submitted_in_a_trace_says_so(tmp_path: Path) -> None:

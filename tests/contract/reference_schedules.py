@@ -89,12 +89,15 @@ class ScheduleReference(Reference):
         recorded = self.record([due])
         return len(recorded) + self.settle_due(schedule_id)
 
-    def pause(self, schedule_id: UUID, *, paused: bool) -> None:
+    def pause(self, schedule_id: UUID, *, paused: bool) -> int:
+        """Pause or resume a schedule; return how many occurrences were taken back."""
         known = self.schedules[schedule_id]
-        if known.paused != paused:
-            self._take_back(known)
-            known.paused = paused
-            self._moved(known)
+        if known.paused == paused:
+            return 0
+        taken = self._take_back(known)
+        known.paused = paused
+        self._moved(known)
+        return taken
 
     def delete(self, schedule_id: UUID) -> None:
         known = self.schedules.pop(schedule_id)

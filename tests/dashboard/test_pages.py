@@ -58,6 +58,14 @@ def test_a_page_fits_on_a_phone(visited: Visited) -> None:
     assert visited.page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
+def test_the_menu_is_seen_whole(visited: Visited) -> None:
+    visited.page.set_viewport_size({"width": 1180, "height": 700})
+
+    assert visited.page.evaluate(
+        "[...document.querySelectorAll('.menu')].every((menu) => menu.scrollWidth <= menu.clientWidth)"
+    )
+
+
 def test_markup_in_what_users_wrote_stays_text(visited: Visited) -> None:
     assert visited.page.evaluate("window.hacked") is None
     assert visited.page.locator("main img, main script").count() == 0

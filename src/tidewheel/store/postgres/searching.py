@@ -18,6 +18,8 @@ from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_
 
 SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
+WORD_SCAN = 5_000
+"""The same for a page whose rows are searched for words, which takes longer."""
 MAX_PAGE = 1000
 _WIDTH = len(JobRow._fields)
 LAST_ID = UUID(int=2**128 - 1)
@@ -116,13 +118,15 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
     label = None if where.label is None else list(where.label)
     filters = (states, where.kind, where.queue, where.schedule_id, label)
     created = (where.created_from, where.created_before)
-    last = (*([SCAN] if way.is_long else []), limit, *created, *way.listed_by, _patterns(sought))
+    patterns = _patterns(sought)
+    scan = SCAN if patterns is None else min(SCAN, WORD_SCAN)
+    last = (*([scan] if way.is_long else []), limit, *created, *way.listed_by, patterns)
     rows = await connection.fetch(SQL[f"list_{way.name}"], *bounds, *filters, *last)
     edge = None
     if way.is_long:
         # One table may have filled the page from beyond the place where the reading of the other stopped.
         lowest = rows[-1]["id"] if len(rows) == limit else bounds[1]
-        edge = await connection.fetchval(SQL[f"edge_{way.name}"], bounds[0], lowest, SCAN, *way.bounded_by)
+        edge = await connection.fetchval(SQL[f"edge_{way.name}"], bounds[0], lowest, scan, *way.bounded_by)
     seen = [row for row in rows if edge is None or row["id"] >= edge]
     jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
     return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)

@@ -19,6 +19,7 @@ UNSEEN: Final = ("kind", "label", "schedule_id", "created_after", "created_befor
 PAGE: Final = 50
 MOST_LOOKS: Final = 4
 """How many short pages are put together to one."""
+MOST_LOOKS_FOR_WORDS: Final = 2
 MOST_SELECTED: Final = 200
 MOST_AT_ONCE: Final = 10_000
 GROUPS: Final[Mapping[str, str]] = {
@@ -77,7 +78,7 @@ def _chosen(query: Mapping[str, str]) -> dict[str, str]:
 async def _find(visit: Visit, chosen: Mapping[str, str]) -> Found:
     """Put short pages together, but do not look for ever: what is rare may come pages later."""
     jobs, cursor, looked_to = list[Any](), visit.query.get("cursor"), None
-    for _ in range(MOST_LOOKS):
+    for _ in range(MOST_LOOKS_FOR_WORDS if "q" in chosen else MOST_LOOKS):
         asked = {**chosen, "limit": PAGE, "cursor": cursor}
         page = await visit.desk.ask("list_jobs", query=asked)
         jobs, cursor, looked_to = [*jobs, *page.jobs], page.next_cursor, page.next_after
