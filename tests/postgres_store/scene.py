@@ -236,7 +236,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "relatives": _hot("job_pkey", lambda s: [s.children, [time_of(child) for child in s.children]], BATCH),
     "retire_edges": _hot("job_pkey", lambda s: [s.children], BATCH),
     # schedules
-    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
+    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule, s.mark + 10 * SECOND], 2 * AHEAD),
     "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
     "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
     "past_occurrences": _hot("job_pkey", lambda s: [[s.schedule], 10, None], 10, flat=False),  # more fall due meanwhile
