@@ -166,7 +166,7 @@ HOT: Final[Mapping[str, Hot]] = {
     ),
     "make_limited": _hot("job_pkey, Tid Scan", lambda s: [s.queued[:BATCH], ["l"] * BATCH], 2 * BATCH),
     "release_waiters": _hot(
-        "job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], [2], 0 * SECOND, *_standings(s)], 36
+        "job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], [2], 0 * SECOND, *_standings(s)], 50
     ),
     "keys_waited_for": _hot("job_limited", lambda _: [], 2),
     "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
@@ -236,7 +236,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "relatives": _hot("job_pkey", lambda s: [s.children, [time_of(child) for child in s.children]], BATCH),
     "retire_edges": _hot("job_pkey", lambda s: [s.children], BATCH),
     # schedules
-    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
+    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule, s.mark + 10 * SECOND], 2 * AHEAD),
     "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
     "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
     "past_occurrences": _hot("job_pkey", lambda s: [[s.schedule], 10, None], 10, flat=False),  # more fall due meanwhile
@@ -248,7 +248,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),
-    "schedule_facts": _hot("job_schedule", lambda _: [], 1, flat=False),
+    "lane_facts": _hot("job_due", lambda _: [], 10, flat=False),
+    "schedule_facts": _hot("job_schedule", lambda _: [], 20, flat=False),  # those that are first in line
+    "happenings": _hot("job_pkey", lambda _: [100], 100),
     "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
     "stop_behind": _hot("job_running, job_pkey, Tid Scan", lambda s: [[s.lane], "why", True], 4 * BATCH, flat=False),

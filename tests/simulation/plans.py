@@ -15,7 +15,9 @@ from tidewheel.triggers import Cron, Interval
 
 BEGIN: Final = START + 7 * MINUTE
 LAST: Final = BEGIN + 440 * DAY
-HOW_MANY: Final = 24
+HOW_MANY: Final = 50
+CRONS: Final = 44
+"""How many of them go by cron; the others by intervals."""
 QUARTER: Final = 15 * MINUTE
 
 ZONES: Final = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns", "UTC")
@@ -56,13 +58,13 @@ def bounds_of(number: int) -> Bounds:
 
 def plain(number: int) -> bool:
     """Tell whether all that is asked for by its rule fires at that instant: such may be paused, or get another rule."""
-    return bounds_of(number) == Bounds() and number < 20
+    return bounds_of(number) == Bounds() and number < CRONS
 
 
 def spec_of(number: int, turn: int, **fields: Any) -> ScheduleSpec:
     """Return the definition of a schedule after it was given so many other rules."""
     every = (90 + 15 * number) * MINUTE
-    rule = Interval(every) if number >= 20 else Cron(fields_of(number, turn), ZONES[number % len(ZONES)])
+    rule = Interval(every) if number >= CRONS else Cron(fields_of(number, turn), ZONES[number % len(ZONES)])
     return a_schedule(
         f"s{number}",
         rule,
@@ -82,7 +84,7 @@ def asked_for(number: int, turn: int) -> list[datetime]:
     """Return the nominal instants from shortly before the beginning on."""
     since = BEGIN - 7 * HOUR
     bounds, end = bounds_of(number), LAST
-    if number >= 20:
+    if number >= CRONS:
         every = (90 + 15 * number) * MINUTE
         first = since - (since - datetime(1970, 1, 1, tzinfo=UTC)) % every + every
         times = [first + n * every for n in range((end - first) // every + 1)]

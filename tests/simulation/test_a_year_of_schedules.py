@@ -1,4 +1,4 @@
-"""A year of schedules in several zones, with restarts, takeovers, outages, edits, pauses and clocks that are set.
+"""A year of fifty schedules in several zones, with restarts, takeovers, outages, edits, pauses and clocks that are set.
 
 Every occurrence that the rules ask for is accounted for exactly once: it ran, or its record says why not. What the
 rules ask for is computed by the slow cron of the triggers' tests, which shares no code with them.
@@ -88,8 +88,8 @@ class World:
         clock = FakeClock(self.now)
         return [Occurrences(self.store, clock, shard, ahead=AHEAD) for shard in range(SHARDS)]
 
-    async def live(self, until: datetime) -> None:
-        for number in range(HOW_MANY):
+    async def live(self, until: datetime, numbers: range = range(HOW_MANY)) -> None:
+        for number in numbers:
             self.own.append(Own(number, await self.store.create_schedule(spec_of(number, 0))))
         while self.now < until:
             await self.edit()
@@ -264,13 +264,13 @@ async def begin(backend: Backend, seed: int) -> World:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_a_year_of_schedules_is_accounted_for(sqlite: Backend, seed: int) -> None:
+async def test_a_year_of_fifty_schedules_is_accounted_for(sqlite: Backend, seed: int) -> None:
     world = await begin(sqlite, seed)
 
     await world.live(BEGIN + 366 * DAY)
 
     fates = await account_for(world)
-    assert fates[Fate.MADE] > 3000
+    assert fates[Fate.MADE] > 10_000
     assert min(fates[Fate.MISSED], fates[Fate.SKIPPED]) > 100
     for deed in ("another rule", "overdue", "paused", "started anew", "replaced"):
         assert world.did[deed], deed
@@ -279,7 +279,7 @@ async def test_a_year_of_schedules_is_accounted_for(sqlite: Backend, seed: int) 
 async def test_six_weeks_on_postgresql_are_accounted_for(postgres: Backend) -> None:
     world = await begin(postgres, 8)
 
-    await world.live(BEGIN + 42 * DAY)
+    await world.live(BEGIN + 42 * DAY, range(HOW_MANY - 20, HOW_MANY))
 
     fates = await account_for(world)
     assert fates[Fate.MADE] > 300
