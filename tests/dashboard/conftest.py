@@ -1,4 +1,4 @@
-"""One server and one world for all tests of the dashboard, and one browser for each file of them."""
+"""A server, a world and a browser for each file of tests of the dashboard: what one does there no other sees."""
 
 import os
 import shutil
@@ -15,31 +15,31 @@ from tidewheel.server.access import Keyless
 CHROMIUM = shutil.which("chromium")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def all_sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Site]]:
     with sites(tmp_path_factory.mktemp("sites"), Keyless.ALWAYS, Keyless.NEVER, Keyless.ALWAYS) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(all_sites: list[Site]) -> Site:
     """Where no key is needed."""
     return all_sites[0]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def locked(all_sites: list[Site]) -> Site:
     """Where a key is needed."""
     return all_sites[1]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shown(all_sites: list[Site]) -> Site:
     """Where pictures are taken."""
     return all_sites[2]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def world(site: Site, tmp_path_factory: pytest.TempPathFactory) -> World:
     return site.run(fill(site.store, site.blobs, tmp_path_factory.mktemp("world")))
 

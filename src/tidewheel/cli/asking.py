@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -108,16 +107,6 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise Invalid("args", f'must be a JSON object such as {{"order": 7}}: {error}') from None
-
-
-def parse_instant(text: str, field: str) -> datetime:
-    """Return the instant that a text stands for; one without an offset is meant as the clocks here show it."""
-    try:
-        instant = datetime.fromisoformat(text)
-        return instant if instant.tzinfo is not None else instant.astimezone()
-    except (ValueError, OverflowError):  # the latter for a day so far away that no clock here has shown it
-        why = f"must be a date and time such as 2030-01-01T12:00:00Z, not {text[:40]!r}"
-        raise Invalid(field, why) from None
 
 
 def _command(session: Session, work: Work, wishes: JobOptions) -> JobSpec:

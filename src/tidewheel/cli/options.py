@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, get_args
 
 import typer
@@ -43,3 +44,13 @@ def parse_labels(given: Sequence[str]) -> dict[str, str]:
             raise Invalid("label", f"must be name=value, not {text[:40]!r}")
         labels[name] = value
     return labels
+
+
+def parse_instant(text: str, field: str) -> datetime:
+    """Return the instant that a text stands for; one without an offset is meant as the clocks here show it."""
+    try:
+        instant = datetime.fromisoformat(text)
+        return instant if instant.tzinfo is not None else instant.astimezone()
+    except (ValueError, OverflowError):  # the latter for a day so far away that no clock here has shown it
+        why = f"must be a date and time such as 2030-01-01T12:00:00Z, not {text[:40]!r}"
+        raise Invalid(field, why) from None

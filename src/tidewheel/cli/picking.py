@@ -7,8 +7,7 @@ from uuid import UUID
 
 import typer
 
-from tidewheel.cli.asking import parse_instant
-from tidewheel.cli.options import parse_labels
+from tidewheel.cli.options import parse_instant, parse_labels
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid, TideError
 from tidewheel.model.checks import parse_duration

@@ -6,9 +6,9 @@ import msgspec
 import typer
 
 from tidewheel.cli import timing
-from tidewheel.cli.asking import Level, Wishes, Work, job_of, parse_instant
+from tidewheel.cli.asking import Level, Wishes, Work, job_of
 from tidewheel.cli.lazy import group
-from tidewheel.cli.options import IdempotencyKey
+from tidewheel.cli.options import IdempotencyKey, parse_instant
 from tidewheel.cli.progress import progress
 from tidewheel.cli.showing import Columns, Format, Yes, confirm, plain, show_list, show_one, show_value
 from tidewheel.cli.timing import Timing

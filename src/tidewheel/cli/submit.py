@@ -7,8 +7,8 @@ import msgspec
 import typer
 
 from tidewheel.cli import following
-from tidewheel.cli.asking import Wishes, Work, job_of, parse_instant
-from tidewheel.cli.options import IdempotencyKey
+from tidewheel.cli.asking import Wishes, Work, job_of
+from tidewheel.cli.options import IdempotencyKey, parse_instant
 from tidewheel.cli.picking import job_id
 from tidewheel.cli.showing import Format, show_value
 from tidewheel.cli.verb import Session, with_session

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from tidewheel.cli.asking import parse_instant
+from tidewheel.cli.options import parse_instant
 from tidewheel.errors import Invalid
 from tidewheel.model.guessing import name_among
 from tidewheel.model.overlap import Overlap
