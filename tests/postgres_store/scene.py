@@ -166,7 +166,7 @@ HOT: Final[Mapping[str, Hot]] = {
     ),
     "make_limited": _hot("job_pkey, Tid Scan", lambda s: [s.queued[:BATCH], ["l"] * BATCH], 2 * BATCH),
     "release_waiters": _hot(
-        "job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], [2], 0 * SECOND, *_standings(s)], 36
+        "job_limited, Tid Scan", lambda s: [[s.tenant], ["l"], [8], [2], 0 * SECOND, *_standings(s)], 50
     ),
     "keys_waited_for": _hot("job_limited", lambda _: [], 2),
     "owned": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
