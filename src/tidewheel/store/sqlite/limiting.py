@@ -9,6 +9,7 @@ import msgspec
 from tidewheel.errors import NotFound
 from tidewheel.model.limit import Limit, LimitRule, limit_of, rule_from
 from tidewheel.model.rate import Pace
+from tidewheel.model.version import check_limit_version
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.limits import Key, ensure_limit, let_go
 from tidewheel.store.sqlite.session import Session
@@ -16,8 +17,14 @@ from tidewheel.store.sqlite.session import Session
 _keys: Final = msgspec.json.Decoder(list[tuple[int, str]]).decode
 
 
-def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, tenant: str) -> Limit:
+def change_limit(session: Session, asked: Limit, version: int | None) -> Limit:
     """See `store.limiting.LimitStore.set_limit`."""
+    check_limit_version(asked.key, _limit(session, asked.key, asked.tenant), version)
+    return set_limit(session, asked.key, asked.most, asked.rate, asked.tenant)
+
+
+def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, tenant: str) -> Limit:
+    """Set the limit of a key, and let those go who have room now."""
     number = session.lanes.tenant(session.connection, tenant)
     session.run("set_limit", tenant=number, key=key, **bounds(most, rate))
     session.rows("recount", tenant=number, key=key)
@@ -27,9 +34,14 @@ def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, t
     return limit_of(row, session.now)
 
 
-def remove_limit(session: Session, key: str, tenant: str) -> None:
+def _limit(session: Session, key: str, tenant: str) -> Limit | None:
+    return next((limit_of(row, session.now) for row in session.rows("limits", tenant=tenant, key=key)), None)
+
+
+def remove_limit(session: Session, key: str, tenant: str, version: int | None) -> None:
     """See `store.limiting.LimitStore.remove_limit`."""
     number = session.lanes.known_tenant(tenant)
+    check_limit_version(key, _limit(session, key, tenant), version)
     if number is None or not drop_limit(session, (number, key)):
         raise NotFound("limit", key)
 
@@ -45,9 +57,9 @@ def drop_limit(session: Session, key: Key) -> bool:
     return removed
 
 
-def limits(connection: apsw.Connection, tenant: str | None, now: int) -> list[Limit]:
+def limits(connection: apsw.Connection, tenant: str | None, key: str | None, now: int) -> list[Limit]:
     """See `store.limiting.LimitStore.limits`."""
-    return [limit_of(row, now) for row in rows(connection, "limits", {"tenant": tenant, "key": None})]
+    return [limit_of(row, now) for row in rows(connection, "limits", {"tenant": tenant, "key": key})]
 
 
 def put_rules(session: Session, new: Sequence[LimitRule]) -> int:
