@@ -102,7 +102,7 @@ class Arena:
                 self.folder,
                 self.journal,
                 self._command(url),
-                environment={"TIDE_CHAOS_DATABASE": url},
+                environment={"CHAOS_DATABASE": url},
                 foreign=self._server_pids,
             )
         )

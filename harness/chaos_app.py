@@ -6,7 +6,7 @@ from typing import Any
 from harness.kinds import KINDS
 from tidewheel import App
 
-app = App(os.environ["TIDE_CHAOS_DATABASE"])
+app = App(os.environ["CHAOS_DATABASE"])
 for _name, _kind in KINDS.items():
     _options: dict[str, Any] = {"name": _name, "timeout": _kind.timeout, "retry": _kind.retry}
     if _kind.resources:

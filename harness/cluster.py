@@ -47,7 +47,7 @@ def worker_command(database: str, *, inline: int, slots: int, lease: float) -> l
         *("--app", "harness.chaos_app:app", "--database", database),
         *("--inline", str(inline), "--slots", str(slots), "--lease", f"{lease:g}s"),
         *("--grace", f"{GRACE:g}s"),
-        *("--env", "TIDE_CHAOS_DATABASE"),
+        *("--env", "CHAOS_DATABASE"),
     ]
 
 

@@ -1,5 +1,7 @@
 """What every test may use."""
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -9,3 +11,7 @@ pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps
 # How fast examples are made depends on what else the machine does, and says nothing about the program.
 settings.register_profile("tidewheel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tidewheel")
+
+# A shell lets what it runs in the background ignore Ctrl-C, and everything started from there would ignore it, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

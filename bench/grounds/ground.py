@@ -55,8 +55,11 @@ class Place(Protocol):
         """Return what the database says of the jobs of a lane that were made since then and have succeeded."""
         ...
 
-    async def transactions(self) -> int | None:
-        """Return how many transactions there were in this database, asking by another one; None if nobody counts."""
+    async def transactions(self) -> int:
+        """Return how many transactions there were in this database, asking by another one; on SQLite, how many commits.
+
+        Nobody counts what is read of a file, and a reading asks nothing of anybody.
+        """
         ...
 
     async def load_due(self, count: int, lanes: Sequence[LaneName]) -> None:

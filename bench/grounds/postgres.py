@@ -94,7 +94,7 @@ class PostgresPlace:
         )
         return Span(*row)
 
-    async def transactions(self) -> int | None:
+    async def transactions(self) -> int:
         return await self._watch(urlsplit(self.url).path.removeprefix("/"))
 
     async def load_due(self, count: int, lanes: Sequence[LaneName]) -> None:

@@ -10,6 +10,8 @@ from typing import Final
 from bench.logs.lines import text_of
 from tidewheel import App
 
+LONG: Final = 3600.0
+"""Seconds; longer than anything is measured."""
 SENT: Final = {"sent": True, "n": 17}
 _CHANCE: Final = random.Random(1)
 _LINES: Final = [text_of(number, _CHANCE) for number in range(1, 11)]
@@ -39,6 +41,16 @@ def render(to: str, template: str, attempt: str) -> dict[str, int]:  # noqa: ARG
 
 @app.task(name="mail.stamp")
 async def stamp(to: str, template: str, attempt: str) -> float:  # noqa: ARG001
+    return time.time()
+
+
+@app.task(name="mail.linger", preempt="pause", timeout="1h")
+def linger(to: str, template: str, attempt: str) -> None:  # noqa: ARG001
+    time.sleep(LONG)
+
+
+@app.task(name="mail.hurry")
+def hurry(to: str, template: str, attempt: str) -> float:  # noqa: ARG001
     return time.time()
 
 

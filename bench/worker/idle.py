@@ -32,8 +32,7 @@ async def _idle(ground: Ground, sizes: Sizes, shape: Shape, mark: str) -> Figure
     figures: Figures = {
         f"idle_rss{mark}_mib": round(memory / 2**20, 1),
         f"idle_cpu{mark}_percent": round(100 * cpu / took, 3),
+        f"idle_queries{mark}_per_s": round((later - queries) / took, 2),
     }
-    if queries is not None and later is not None:
-        figures[f"idle_queries{mark}_per_s"] = round((later - queries) / took, 2)
     say(f"idle: {figures}")
     return figures

@@ -28,7 +28,7 @@ async def measure_start(ground: Ground, sizes: Sizes) -> Figures:
         answered = await _submit_steadily(place, sizes)
         began = await _beginnings(place, worker, since)
     # The body may begin before the answer has arrived: then nobody waited.
-    return _figures("start_ms", [max(0.0, began[job] - at) for job, at in answered.items()])
+    return figures_of("start_ms", [max(0.0, began[job] - at) for job, at in answered.items()])
 
 
 async def measure_late(ground: Ground, sizes: Sizes) -> Figures:
@@ -45,7 +45,7 @@ async def measure_late(ground: Ground, sizes: Sizes) -> Figures:
     late = [began[answer.job_id] - due.timestamp() for answer, due in zip(answers, dues, strict=True)]
     if min(late) < 0:
         raise RuntimeError(f"a job began {-1000 * min(late):.3f} ms before its time")
-    return _figures("late_ms", late)
+    return figures_of("late_ms", late)
 
 
 def _due_at(dues: Sequence[datetime]) -> list[JobSpec]:
@@ -72,7 +72,8 @@ async def _beginnings(place: Place, worker: RunningWorker, since: datetime) -> d
     return {job.id: job.result for job in await jobs_since(place, STAMPS, since)}
 
 
-def _figures(name: str, seconds: Sequence[float]) -> Figures:
+def figures_of(name: str, seconds: Sequence[float]) -> Figures:
+    """Return the usual figures of some waits, in milliseconds."""
     took = [1000 * each for each in seconds]
     figures = {
         f"{name}_p50": round(quantile(took, 0.5), 3),

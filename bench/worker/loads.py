@@ -52,5 +52,9 @@ STAMPS: Final = _tasks("mail.stamp", 500)
 """Async functions that return when they began, in seconds since the epoch."""
 PROCESS: Final = _tasks("mail.render", 100)
 """Plain functions, in processes of a pool."""
+LINGERERS: Final = _tasks("mail.linger", 0)
+"""Plain functions that do not end, and may be paused."""
+HURRIERS: Final = _tasks("mail.hurry", 10)
+"""Plain functions that return when they began."""
 COMMANDS: Final = Load(LaneName(COMMAND, ONE_LANE[0].tenant), _commands, 20)
 """Executables, each in a sandbox of its own."""

@@ -26,6 +26,7 @@ class Sizes:
     """Seconds from the submit to the first due job."""
     process_jobs: int = 20_000
     command_jobs: int = 2_000
+    preempt_jobs: int = 100
     settle_seconds: float = 12.0
     """Before a worker counts as idle: PostgreSQL may count transactions only ten seconds after they were."""
     idle_seconds: float = 20.0
@@ -46,6 +47,7 @@ class Sizes:
             late_ahead=2.0,
             process_jobs=4_000,
             command_jobs=400,
+            preempt_jobs=40,
             idle_seconds=8.0,
         )
 
@@ -64,6 +66,7 @@ class Sizes:
             late_ahead=0.2,
             process_jobs=40,
             command_jobs=8,
+            preempt_jobs=2,
             settle_seconds=0.1,
             idle_seconds=1.5,
         )

@@ -5,7 +5,7 @@ from typing import Final
 
 from bench.report import Aim, Row
 from bench.suite import Suite
-from bench.worker import drain, hosted, idle, latency
+from bench.worker import drain, hosted, idle, latency, preempt
 from bench.worker.sizes import SIZES, Sizes
 
 ROWS: Final = (
@@ -24,11 +24,14 @@ ROWS: Final = (
     Row("late_ms_max", "longest, ms"),
     Row("process_per_s", "plain functions in processes, 4 slots, jobs/s", Aim(2_500)),
     Row("command_per_s", "executables in sandboxes, 4 slots, jobs/s", Aim(250)),
+    Row("preempt_ms_p50", "an urgent job while all slots are busy with what can be paused, p50, ms"),
+    Row("preempt_ms_p99", "p99, ms", Aim(200, least=False)),
+    Row("preempt_ms_max", "longest, ms"),
     Row("idle_rss_mib", "memory of an idle worker, MiB"),
     Row("idle_rss_keeper_mib", "with a keeper, MiB"),
     Row("idle_cpu_percent", "CPU of an idle worker, % of a core", Aim(1, least=False)),
     Row("idle_cpu_keeper_percent", "with a keeper, %", Aim(1, least=False)),
-    Row("idle_queries_per_s", "transactions of an idle worker a second", Aim(2, least=False)),
+    Row("idle_queries_per_s", "transactions of an idle worker a second (SQLite: commits)", Aim(2, least=False)),
     Row("idle_queries_keeper_per_s", "with a keeper", Aim(2, least=False)),
 )
 """The aims are for two idle cores."""
@@ -42,6 +45,7 @@ WORKER: Final = Suite[Sizes](
             "late": latency.measure_late,
             "process": hosted.measure_processes,
             "command": hosted.measure_commands,
+            "preempt": preempt.measure,
             "idle": idle.measure,
         }
     ),

@@ -112,6 +112,10 @@ run() { # the claim's answer
   timeout=${timeout%.*}
   : >"$scratch/output" && rm -f "$scratch/result"
   field args <<<"$1" >"$scratch/args"
+  if grep -qE '"\$(secret|result_of)"' "$scratch/args"; then # this worker has no secrets, and puts no results in
+    settle "$job" "$token" gave_up ', "error": {"reason": "error", "message": "this worker puts nothing in arguments"}'
+    return
+  fi
   TIDE_RESULT="$scratch/result" setsid "$tasks/$kind" <"$scratch/args" >"$scratch/output" 2>&1 &
   pid=$!
   while kill -0 "$pid" 2>/dev/null; do

@@ -16,12 +16,19 @@ from tidewheel.errors import Invalid
 from tidewheel.model.guessing import did_you_mean
 
 PREFIX: Final = "TIDE_"
-_OF_TASKS: Final = "TIDE_SECRET_"
+_OF_PLACES: Final = ("CONFIG", "PROFILE", "URL", "KEY", "TENANT", "OUTPUT")
+"""Variables that are read and are no settings of a process."""
+_OF_RUNS: Final = ("JOB_ID", "ATTEMPT", "FENCING_TOKEN", "OUTPUT_DIR", "RESULT")
+"""Variables that a job finds, which may call `tide` itself."""
+_OF_OTHERS: Final = ("SECRET_", "TEST_", "SERVICE_", "PORT_")
+"""How variables begin that are none of ours: secrets, and what Kubernetes sets for a service that is called tide."""
 CONFIG_NAME: Final = "tidewheel.toml"
 CONFIG_VARIABLE: Final = "TIDE_CONFIG"
 PROFILES: Final = "profile"
 """The table of a file that has a table for each profile: a place that one talks to by its name."""
 OF_PROFILE: Final = ("url", "key", "database", "tenant", "output")
+_SLIP: Final = 0.75
+"""How like another name one must be to be taken for a slip; other people may have variables that begin like ours."""
 _TYPES: Final[Mapping[type, str]] = {
     str: "text",
     int: "a whole number",
@@ -31,7 +38,8 @@ _TYPES: Final[Mapping[type, str]] = {
 }
 _SERVING: Final = ("server", "up")
 _WORKING: Final = ("worker", "up")
-_PROCESSES: Final = ("server", "worker", "up")
+_KEEPING: Final = ("server", "worker", "up", "keeper run")
+_PROCESSES: Final = ("server", "worker", "up", "keeper run")
 
 
 class Setting(NamedTuple):
@@ -79,7 +87,13 @@ _TABLE: Final = (
         str,
         None,
         "Where large results and artifacts live: file:///folder or s3://bucket/prefix. "
-        "By default a folder beside the SQLite file, or in the current directory.",
+        "By default with the server, in a folder beside the SQLite file, or in the current directory.",
+    ),
+    Setting(
+        "max_args_bytes",
+        int,
+        256 * 1024,
+        "How many bytes the arguments of a job may have as JSON, from 1024 to 983040; schedules stay at 262144.",
     ),
     Setting("host", str, "127.0.0.1", "The address to listen on.", _SERVING),
     Setting("port", int, 8433, "The port to listen on; 0 takes any that is free.", _SERVING),
@@ -94,6 +108,13 @@ _TABLE: Final = (
     Setting("key_burst", int, None, "How many of them at once after a pause.", _SERVING),
     Setting("tls_cert", str, None, "The file of a certificate with its chain, for HTTPS.", _SERVING),
     Setting("tls_key", str, None, "The file of the certificate's key.", _SERVING),
+    Setting(
+        "behind_tls",
+        bool,
+        default=False,
+        help="Whether all who come by a browser come by a proxy that speaks HTTPS: cookies are then for HTTPS alone.",
+        commands=_SERVING,
+    ),
     Setting(
         "replica",
         str,
@@ -150,9 +171,9 @@ _TABLE: Final = (
         int,
         None,
         "The port on which it answers /metrics, /livez and /readyz; 0 takes any that is free. Without it, none.",
-        ("worker",),
+        ("worker", "keeper run"),
     ),
-    Setting("metrics_host", str, "127.0.0.1", "The address of that port.", ("worker",)),
+    Setting("metrics_host", str, "127.0.0.1", "The address of that port.", ("worker", "keeper run")),
     Setting("keeper", bool, default=True, help="Whether to do a share of the chores.", commands=("server", "worker")),
     Setting(
         "secrets",
@@ -167,22 +188,22 @@ _TABLE: Final = (
         list,
         [],
         "How long finished jobs are kept: dead=90d, or emails:succeeded=1d for one kind. May be repeated.",
-        _WORKING,
+        _KEEPING,
     ),
-    Setting("max_age", str, "14d", "How long a job may wait since it was last due, or off.", _WORKING),
+    Setting("max_age", str, "14d", "How long a job may wait since it was last due, or off.", _KEEPING),
     Setting(
         "notify_private",
         list,
         [],
         "A private network that messages may be sent to, such as 10.0.0.0/8; public ones always may. May be repeated.",
-        ("server", "worker", "up"),
+        _PROCESSES,
     ),
     Setting(
         "alert",
         list,
         [],
         "From when on an alert fires, such as queue_age=20m, clock_offset=1s or free_disk=2GiB. May be repeated.",
-        ("server", "worker", "up"),
+        _PROCESSES,
     ),
 )
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType({setting.name: setting for setting in _TABLE})
@@ -272,16 +293,21 @@ def resolve(said: Mapping[str, Any], file: Path | None, environment: Mapping[str
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return complaints about variables that look like settings and are none."""
-    known = {setting.variable for setting in SETTINGS.values()}
-    return [
-        f"{name} is no setting{hint}"
-        for name in environment
-        if name.startswith(PREFIX)
-        and not name.startswith(_OF_TASKS)
-        and name not in known
-        and (hint := did_you_mean(name[len(PREFIX) :], SETTINGS))
-    ]
+    """Return the variables that look like settings and are none; one that is empty is as if it were not there."""
+    known = {PREFIX + name for name in (*_OF_PLACES, *_OF_RUNS)}
+    for setting in SETTINGS.values():
+        known |= {setting.variable, f"{setting.variable}_FILE"} if setting.secret else {setting.variable}
+    others = tuple(PREFIX + start for start in _OF_OTHERS)
+    ours = [name for name, value in environment.items() if name.startswith(PREFIX) and value]
+    return sorted(name for name in ours if name not in known and not name.startswith(others))
+
+
+def check_variables(environment: Mapping[str, str]) -> None:
+    """Refuse a variable that is so like one of ours that it must be a slip: what it says would go unheard."""
+    known = [*(name.upper() for name in SETTINGS), *_OF_PLACES]
+    for name in unknown_variables(environment):
+        if guess := did_you_mean(name.removeprefix(PREFIX), known, likeness=_SLIP):
+            raise Invalid(name, f"is no setting{guess.replace('mean ', f'mean {PREFIX}')}")
 
 
 def shown(value: Value) -> Any:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 from urllib.parse import SplitResult, urlsplit
 
-from tidewheel.clock import Clock
+from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid
+from tidewheel.model.submission import check_args_bound
 from tidewheel.settings import SETTINGS
 from tidewheel.store.base import Store
 from tidewheel.store.copying import CopySource, CopyTarget
@@ -35,18 +36,33 @@ class Database(NamedTuple):
     """Return the SQL that a migration would run."""
 
 
-def database_of(url: str, clock: Clock | None = None, key: str | None = None) -> Database:
+def database_of(
+    url: str, clock: Clock | None = None, key: str | None = None, max_args_bytes: int | None = None
+) -> Database:
     """Return the database that a URL names; its driver is loaded only now. A server is asked with a key."""
-    if _split(url).scheme in ("postgresql", "postgres"):
-        return _postgres(url, clock)
     if is_server(url):
         return _remote(url, key, clock)
-    return _sqlite(sqlite_path(url), clock)
+    bound = args_bound(max_args_bytes)
+    if _split(url).scheme in ("postgresql", "postgres"):
+        return _postgres(url, clock, bound)
+    return _sqlite(sqlite_path(url), clock, bound)
 
 
-async def open_store(url: str = DEFAULT_URL, clock: Clock | None = None, key: str | None = None) -> Store:
+async def open_store(
+    url: str = DEFAULT_URL, clock: Clock | None = None, key: str | None = None, max_args_bytes: int | None = None
+) -> Store:
     """Open the store that a URL names; a clock of one's own is for tests, a key for servers (or TIDE_KEY)."""
-    return await database_of(url, clock, key).open()
+    return await database_of(url, clock, key, max_args_bytes).open()
+
+
+def args_bound(chosen: int | None) -> int:
+    """Return how large the arguments of a job may be: as someone chose, or as the environment says. Raises Invalid."""
+    setting = SETTINGS["max_args_bytes"]
+    said = os.environ.get(setting.variable) or setting.default
+    try:
+        return check_args_bound(int(said) if chosen is None else chosen)
+    except ValueError:
+        raise Invalid(setting.variable, f"must be a whole number, not {said!r:.40}") from None
 
 
 def is_server(url: str) -> bool:
@@ -84,9 +100,9 @@ def replica_of(url: str) -> "Callable[[], Awaitable[ReplicaStore]]":
 
 
 def blobs_url(database: str, chosen: str | None = None) -> str:
-    """Return where large things live: where someone chose, or in a folder beside the SQLite file or right here."""
-    if chosen is not None:
-        return chosen
+    """Return where large things live: where chosen, behind the server, beside the SQLite file, or right here."""
+    if chosen is not None or is_server(database):
+        return chosen or database
     is_file = _split(database).scheme == "sqlite"
     folder = sqlite_path(database).absolute().parent if is_file else Path.cwd()
     return (folder / "tidewheel-blobs").as_uri()
@@ -102,18 +118,29 @@ def files_of(database: str) -> tuple[str, ...]:
 
 async def open_all(setup: "Setup") -> tuple[Store, "Blobs"]:
     """Open the store and the blobs that a child of a worker was told of."""
-    from tidewheel.blobs import open_blobs  # noqa: PLC0415 - whoever only asks the store does without
-
-    return await open_store(setup.database), open_blobs(setup.blobs)
+    return await open_store(setup.database, max_args_bytes=setup.max_args_bytes), open_blobs(setup.blobs)
 
 
-def _postgres(url: str, clock: Clock | None) -> Database:
+def open_blobs(url: str, key: str | None = None, clock: Clock | None = None) -> "Blobs":
+    """Open the place for large things that a URL names; one behind a server is asked with a key (or TIDE_KEY)."""
+    from tidewheel import blobs  # noqa: PLC0415 - whoever only asks the store does without
+
+    if not is_server(url):
+        return blobs.open_blobs(url)
+    from tidewheel.client.server_blobs import ServerBackend  # noqa: PLC0415 - its client is not loaded for nothing
+    from tidewheel.store.remote.transport import Place  # noqa: PLC0415 - as above
+
+    place = Place(url, key or os.environ.get("TIDE_KEY") or None)
+    return blobs.Blobs(ServerBackend(place, clock or SystemClock()))
+
+
+def _postgres(url: str, clock: Clock | None, max_args_bytes: int) -> Database:
     try:
         from tidewheel.store import postgres  # noqa: PLC0415 - its driver is an extra
     except ModuleNotFoundError as error:
         raise Invalid("database", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
     return Database(
-        partial(postgres.open_store, url, clock=clock),
+        partial(postgres.open_store, url, clock=clock, max_args_bytes=max_args_bytes),
         partial(postgres.migrate, url),
         partial(postgres.check, url),
         partial(postgres.pending_sql, url),
@@ -132,11 +159,11 @@ def _remote(url: str, key: str | None, clock: Clock | None) -> Database:
     return Database(open_remote, refuse, refuse, refuse)
 
 
-def _sqlite(path: Path, clock: Clock | None) -> Database:
+def _sqlite(path: Path, clock: Clock | None, max_args_bytes: int) -> Database:
     from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
 
     return Database(
-        partial(sqlite.open_store, path, clock),
+        partial(sqlite.open_store, path, clock, max_args_bytes=max_args_bytes),
         partial(asyncio.to_thread, sqlite.migrate, path),
         partial(asyncio.to_thread, sqlite.check, path),
         partial(asyncio.to_thread, sqlite.pending_sql, path),

@@ -28,7 +28,7 @@ async def test_results_and_files_of_all_runs_go_and_those_of_others_stay(
     for one in (run, other):
         for token in (1, 2):
             await blobs.store_output(one.job_id, token, "a/b.txt", tmp_path / "file")
-    location = await blobs.store_result(run.job_id, 2, '"private"')
+    location = await blobs.store_result(run.job_id, run.token, '"private"')
     eraser = Eraser(store, blobs)
     with pytest.raises(NotFinished):
         await eraser.erase(run.job_id, ROOT)

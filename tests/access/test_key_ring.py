@@ -146,6 +146,21 @@ async def test_a_hundred_guesses_at_once_are_no_way_around(watched: Watched, clo
     assert len(watched.asked) == 5
 
 
+async def test_nobody_is_kept_out_by_the_wrong_keys_of_others_behind_the_same_proxy(
+    watched: Watched, store: SqliteStore, clock: FakeClock
+) -> None:
+    ring = KeyRing(watched, clock, wrong=Rate(1.0, 2))
+    text, key = await give_out(store)
+    for n in range(2):
+        await refused(ring, f"{UNKNOWN}{n}")
+    guesses = [make_key(bytes([n]) * ENTROPY).text for n in range(1, 50)]
+    brought = [*guesses[:25], text, *guesses[25:]]
+    told = await asyncio.gather(*(ring.recognise(one, HERE) for one in brought), return_exceptions=True)
+    assert getattr(told.pop(25), "id", None) == key.id, "a key that this process sees for the first time"
+    assert {type(one) for one in told} == {TooMany}, "as slow as before"
+    await ring.close()
+
+
 async def test_good_keys_cost_nothing_of_what_guesses_may(store: SqliteStore, clock: FakeClock) -> None:
     ring = KeyRing(store, clock, wrong=Rate(1.0, 2))
     for _ in range(5):

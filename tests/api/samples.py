@@ -32,7 +32,7 @@ from tidewheel.model.log import LogLine
 from tidewheel.model.notification import Event, SubscriptionSpec
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
-from tidewheel.server.grants import Download, Upload, seal
+from tidewheel.server.grants import Bringing, Download, Upload, seal
 
 ROOT: Final = Actor(role=Role.ADMIN, name="root")
 
@@ -60,6 +60,8 @@ _SCHEDULE: Final = {"name": "nightly-#", "kind": "report", "cron": "0 2 * * *"}
 _CONTENT: Final = "the bytes of a tool"
 _WINDOW: Final = {"start": "2030-01-01T00:00:00Z", "end": "2030-01-01T01:00:00Z"}
 _ANY: Final = {"if-match": "*"}
+_EVERY: Final = {"created_after": "2020-01-01T00:00:00Z"}
+"""What all jobs of all tenants meet."""
 
 
 SAMPLES: Final = {
@@ -76,8 +78,8 @@ SAMPLES: Final = {
     "cancel_job": Sample("/v1/jobs/{}/cancel", "waiting", {"reason": "because"}),
     "retry_job": Sample("/v1/jobs/{}/retry", "dead"),
     "erase_job": Sample("/v1/jobs/{}/erase", "dead"),
-    "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": {"kind": "none"}}),
-    "retry_jobs": Sample("/v1/jobs/retry", body={"where": {"kind": "none"}}),
+    "cancel_jobs": Sample("/v1/jobs/cancel", body={"where": _EVERY}),
+    "retry_jobs": Sample("/v1/jobs/retry", body={"where": _EVERY}),
     "search_logs": Sample("/v1/logs"),
     "follow_logs": Sample("/v1/logs/tail", endless=True),
     "get_statistics": Sample("/v1/stats"),
@@ -105,10 +107,11 @@ SAMPLES: Final = {
     "preview_schedule": Sample("/v1/schedules/{}/preview", "schedule"),
     "list_fire_times": Sample("/v1/schedules/{}/between?" + _SOME_TIME, "schedule"),
     "backfill_schedule": Sample("/v1/schedules/{}/backfill", "schedule", _LAST_HOUR),
+    "list_past_occurrences": Sample("/v1/occurrences?schedule_id={}", "schedule", foreign=200),
     "list_occurrences": Sample("/v1/schedules/{}/occurrences", "schedule"),
     "list_dead_groups": Sample("/v1/dead-letters/groups"),
     "list_dead_letters": Sample("/v1/dead-letters"),
-    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {"kind": "none"}}),
+    "redrive_dead_letters": Sample("/v1/dead-letters/redrive", body={"where": {}}),
     "retry_dead_letter": Sample("/v1/dead-letters/{}/retry", "dead", {"args": {"to": "ann"}}),
     "list_gates": Sample("/v1/gates"),
     "close_gate": Sample("/v1/gates", body={"mode": "hold", "kind": "none"}),
@@ -128,6 +131,7 @@ SAMPLES: Final = {
     "add_channel": Sample("/v1/channels", body={"name": "hook-#", "address": "https://example.org/hook"}),
     "remove_channel": Sample("/v1/channels/{}", "channel"),
     "enable_channel": Sample("/v1/channels/{}/enable", "channel"),
+    "rotate_secret": Sample("/v1/channels/{}/rotate", "channel", {"keep": "1h"}),
     "list_subscriptions": Sample("/v1/subscriptions"),
     "subscribe": Sample("/v1/subscriptions", "shared_channel", {"channel": "shared", "events": ["dead"]}, foreign=201),
     "unsubscribe": Sample("/v1/subscriptions/{}", "subscription"),
@@ -150,6 +154,9 @@ SAMPLES: Final = {
     "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),
     "find_unfit": Sample("/v1/workers/{}/unfit", "worker", {"total": {"cpu": 1000}}),
     "deregister_worker": Sample("/v1/workers/{}/deregister", "worker"),
+    "offer_output": Sample("/v1/jobs/{}/outputs", "running", {"token": 1, "size": 5, "name": "a.txt"}),
+    "upload_output": Sample("/v1/outputs/{}", "bringing", _CONTENT, {"content-type": "application/octet-stream"}),
+    "complete_output": Sample("/v1/outputs/{}/complete", "bringing"),
     "log_runs": Sample("/v1/logs", body={"lines": []}),
     "declare_app": Sample("/v1/declarations", body={"rules": [{"name": "task:declared", "most": 2}]}),
     "get_me": Sample("/v1/me"),
@@ -175,6 +182,7 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
         "settle_runs",
         "note_runs",
         "log_runs",
+        "offer_output",
         "find_unfit",
         "deregister_worker",
     }
@@ -233,11 +241,28 @@ class Grounds:
         grant = Upload(tenant=tenant, digest=digest, size=len(content), name="tool", by="ann", until=until)
         return seal(grant, await self.api.service.signing_key())
 
+    async def running(self, tenant: str) -> UUID:
+        """A job that runs."""
+        job_id = await self.waiting(tenant)
+        queue = (await self.api.store.get(job_id)).queue
+        worker = await self.api.store.register(a_worker(queues=(queue,), tenant=tenant))
+        await self.api.store.claim(a_claim(worker.id, 1, queues=(queue,)))
+        return job_id
+
+    async def bringing(self, tenant: str) -> str:
+        """What allows to bring the result of a run."""
+        until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
+        size = len(msgspec.json.encode(_CONTENT))
+        grant = Bringing(job_id=await self.running(tenant), token=1, name=None, size=size, until=until)
+        return seal(grant, await self.api.service.signing_key())
+
     async def download(self, tenant: str) -> str:
         """What allows to fetch a file."""
         until = int((CLOCK.now() + timedelta(minutes=5)).timestamp())
         location = output_location(await self.ended(tenant), 1, "a.txt")
-        return seal(Download(location=location, name="a.txt", until=until), await self.api.service.signing_key())
+        return seal(
+            Download(location=location, name="a.txt", tenant=tenant, until=until), await self.api.service.signing_key()
+        )
 
     async def schedule(self, tenant: str) -> UUID:
         """A schedule."""

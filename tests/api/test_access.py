@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import pytest
 
 from tests.api.conftest import CLOCK, Api, problem
 from tests.api.samples import Grounds, mark_of
@@ -164,6 +165,47 @@ async def test_a_repeated_submit_takes_no_room(api: Api) -> None:
     assert told == [202] + [200] * 8
 
 
+async def test_the_bound_of_a_tenant_holds_for_schedules_and_for_what_is_sent_round_again(api: Api) -> None:
+    grounds = Grounds(api)
+    dead = [await grounds.dead("ada") for _ in range(5)]
+    schedule = f"/v1/schedules/{await grounds.schedule('ada')}"
+    root = (await grounds.key_of(Role.ADMIN, None))[1].actor
+    await api.store.set_tenant(Tenant("ada", 1.0, 2, 50), by=root)
+    ada = await bearer(api, Role.ADMIN, "ada")
+
+    async def send(path: str, body: Any = None, **headers: str) -> httpx.Response:
+        return await api.client.post(path, json=body, headers=ada | headers)
+
+    key = {"idempotency-key": "once"}
+    first = await send(f"{schedule}/trigger", **key)
+    assert first.status_code == 202
+    bulk = await send("/v1/jobs/retry", {"where": {"state": "dead"}})
+    assert (bulk.json()["done"], bulk.json()["more"]) == (1, True), "there was room for one"
+    left = [job["id"] for job in (await api.client.get("/v1/dead-letters", headers=ada)).json()["jobs"]]
+    assert len(left) == len(dead) - 1
+    past = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-01T00:03:00Z"}
+    refused = [
+        await send(f"{schedule}/trigger"),
+        await send(f"{schedule}/backfill", past),
+        await send(f"/v1/jobs/{left[0]}/retry"),
+        await send("/v1/jobs/retry", {"where": {"state": "dead"}}),
+        await send("/v1/dead-letters/redrive", {"where": {}}),
+        await send(f"/v1/dead-letters/{left[0]}/retry", {"args": {"to": "ann"}}),
+    ]
+    for answer in refused:
+        problem(answer, 429, "too-many")
+    assert (await send(f"{schedule}/backfill", past | {"dry_run": True})).status_code == 200
+    repeat = await send(f"{schedule}/trigger", **key)
+    assert (repeat.status_code, repeat.json()["job_id"]) == (200, first.json()["job_id"])
+
+    await api.store.cancel(UUID(first.json()["job_id"]))
+    api.service.quotas._accounts.clear()
+    large = await send(f"/v1/dead-letters/{left[0]}/retry", {"args": {"to": "x" * 60}})
+    assert problem(large, 422, "invalid")["errors"][0]["pointer"] == "/args"
+    redriven = (await send("/v1/dead-letters/redrive", {"where": {}})).json()
+    assert (redriven["done"], redriven["more"]) == (1, True)
+
+
 async def test_a_finished_job_is_forgotten_and_one_that_runs_is_not(api: Api) -> None:
     grounds, root = Grounds(api), await bearer(api, tenant="ada")
     waiting, dead = await grounds.waiting("ada"), await grounds.dead("ada")
@@ -188,6 +230,39 @@ async def test_whoever_follows_a_job_is_cut_off_when_the_key_is_revoked(api: Api
         await api.store.revoke_key(key.id, by=key.actor)
         rest = [line async for line in lines]
     assert "event: end" not in rest
+
+
+@pytest.mark.parametrize("what", ["result", "submit", "claim"])
+async def test_whoever_waits_is_answered_when_the_key_is_revoked(api: Api, what: str) -> None:
+    grounds = Grounds(api)
+    role = Role.WORKER if what == "claim" else Role.SUBMITTER
+    text, key = await grounds.key_of(role, "ada")
+    headers = {"authorization": f"Bearer {text}", "prefer": "wait=60"}
+    thing = await (grounds.worker if what == "claim" else grounds.waiting)("ada")
+    method, path, body = {
+        "result": ("GET", f"/v1/jobs/{thing}/result", None),
+        "submit": ("POST", "/v1/jobs", {"kind": "a"}),
+        "claim": ("POST", f"/v1/workers/{thing}/claim", {"limit": 1}),
+    }[what]
+    waiting = asyncio.ensure_future(api.client.request(method, path, json=body, headers=headers))
+    async with asyncio.timeout(20):
+        while not api.app._guests._leave:
+            await CLOCK.sleep(0.01)
+        await api.store.revoke_key(key.id, by=key.actor)
+        problem(await waiting, 401, "unauthorized")
+
+
+async def test_a_wait_that_is_given_up_takes_no_place(lone_api: Api) -> None:
+    path = f"/v1/jobs/{await lone_api.submit()}/result"
+    request = f"GET {path} HTTP/1.1\r\nhost: localhost\r\nprefer: wait=60\r\n\r\n"
+    async with asyncio.timeout(20):
+        _, writer = await asyncio.open_connection(*lone_api.address)
+        writer.write(request.encode())
+        while lone_api.service._waiters != 1:
+            await CLOCK.sleep(0.01)
+        writer.close()
+        while lone_api.service._waiters:
+            await CLOCK.sleep(0.01)
 
 
 async def test_a_change_that_cannot_be_written_down_is_told_to_be_uncertain(lone_api: Api, monkeypatch: Any) -> None:

@@ -116,9 +116,9 @@ async def test_addresses_are_only_good_for_what_they_were_signed_for(lone_api: A
     now = int(CLOCK.now().timestamp())
     place = f"blob:sha256/{DIGEST[:2]}/{DIGEST[2:]}"
     key = await lone_api.store.signing_key()
-    fetch = seal(Download(location=place, name="x", until=now + 60), key)
-    over = seal(Download(location=place, name="x", until=now - 1), key)
-    forged = seal(Download(location=place, name="x", until=now + 60), b"\0" * 32)
+    fetch = seal(Download(location=place, name="x", tenant="default", until=now + 60), key)
+    over = seal(Download(location=place, name="x", tenant="default", until=now - 1), key)
+    forged = seal(Download(location=place, name="x", tenant="default", until=now + 60), b"\0" * 32)
 
     for path in (f"{said}.{digest[::-1]}", f"{said}A.{digest}", said, f"{said}.", "x", "%00", "x" * 5000, fetch):
         problem(await lone_api.client.put(f"/v1/uploads/{path}", content=PROGRAM), 403, "forbidden")

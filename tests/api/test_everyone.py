@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -10,12 +11,14 @@ import pytest
 
 from tests.api.conftest import CLOCK, Api, problem
 from tests.api.samples import NOT_AUDITED, OF_NOBODY, ROOT, SAMPLES, Grounds, Sample, mark_of
+from tests.builders import a_claim, a_worker
 from tidewheel.model.access import MAY, Role
 from tidewheel.model.api_key import ApiKey
 from tidewheel.model.audit import AuditFilter
 from tidewheel.model.request_rate import Rate
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.table import ENDPOINTS
+from tidewheel.store.base import JobFilter
 
 OWN, FOREIGN = "ada", "bob"
 NEVER = "01a1e32c-9236-70a0-8007-cb2475315829"
@@ -100,6 +103,51 @@ async def test_a_foreign_tenants_things_do_not_exist_for_anyone(crowd: Crowd) ->
     assert wrong == []
 
 
+async def test_nothing_of_another_tenant_changes_whatever_is_asked_about_it(crowd: Crowd) -> None:
+    api, store = crowd.api, crowd.api.store
+    waiting, dead = await crowd.grounds.waiting(FOREIGN), await crowd.grounds.dead(FOREIGN)
+    running = await store.get(await crowd.grounds.waiting(FOREIGN))
+    theirs = await store.register(a_worker(queues=(running.queue,), tenant=FOREIGN))
+    [run] = (await store.claim(a_claim(theirs.id, 1, queues=(running.queue,)))).runs
+    mine = f"/v1/workers/{await crowd.grounds.worker(OWN)}"
+    key = {"job_id": str(run.job_id), "token": run.token}
+    line = {**key, "number": 7, "text": "not mine"}
+    named = [{"kind": running.kind}, {"queue": running.queue}, {"label": f"l={running.kind}"}]
+    of_dead = [{}, {"kind": (await store.get(dead)).kind}]
+    wide = [{"created_after": "2020-01-01T00:00:00Z"}, *named, {"state": "queued,running,dead"}]
+    asked: list[tuple[str, Any]] = [
+        *(("/v1/jobs/cancel", {"where": where}) for where in wide),
+        *(("/v1/jobs/retry", {"where": where}) for where in wide),
+        *(("/v1/dead-letters/redrive", {"where": where}) for where in of_dead),
+        (f"{mine}/settle", {"ends": [{**key, "cause": "returned", "result": 1}]}),
+        (f"{mine}/settle", {"ends": [{**key, "cause": "released"}]}),
+        (f"{mine}/notes", {"notes": [{**key, "progress": 0.9, "checkpoint": {"at": 1}}]}),
+        ("/v1/logs", {"lines": [line]}),
+        (f"{mine}/claim", {"limit": 100, "queues": [running.queue, (await store.get(waiting)).queue]}),
+        ("/v1/jobs/batch", [{"kind": "a", "after": [str(waiting)]}]),
+        ("/v1/jobs", {"kind": "a", "unique_key": running.unique_key, "unique": "replace"}),
+        ("/v1/jobs", {"kind": "a", "id": str(waiting)}),
+    ]
+    before = await snapshot(crowd)
+    wrong: list[object] = []
+    for path, body in asked:
+        for role in (Role.ADMIN, Role.WORKER):
+            headers = {"authorization": f"Bearer {crowd.own[role]}"}
+            answer = await api.client.post(path, json=body, headers=headers)
+            if answer.status_code >= 500 or await snapshot(crowd) != before:
+                wrong.append((path, body, role, answer.status_code, answer.text))
+    assert wrong == []
+    assert len(before) >= 4
+
+
+async def snapshot(crowd: Crowd) -> list[object]:
+    """Return all that can be seen of the jobs of the other tenant."""
+    jobs = (await crowd.api.store.find(JobFilter(tenant=FOREIGN), limit=1000)).jobs
+    lines = [await crowd.api.store.logs(job.id, tenant=FOREIGN, limit=100) for job in jobs]
+    notes = [await crowd.api.store.checkpoint_of(job.id) for job in jobs]
+    return list(zip(jobs, lines, notes, strict=True))
+
+
 async def test_what_is_not_there_and_what_is_anothers_are_told_alike(crowd: Crowd) -> None:
     for endpoint, sample in guarded():
         if not sample.thing or endpoint.everywhere or "{id}" not in endpoint.path:
@@ -141,7 +189,10 @@ async def test_keys_that_open_nothing_open_nothing_and_are_all_answered_alike(cr
             answer = await crowd.ask(endpoint, path, key_text)
             told = (answer.status_code, answer.headers.get("www-authenticate"))
             if endpoint.action is None:
-                right = answer.status_code in endpoint.answers or endpoint.name == "complete_upload"
+                right = answer.status_code in endpoint.answers or endpoint.name in (
+                    "complete_upload",
+                    "complete_output",
+                )
             else:
                 right = told == (401, 'Bearer realm="tidewheel"') and "a valid key is needed" in answer.text
             if not right:

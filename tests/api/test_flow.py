@@ -7,7 +7,15 @@ from tests.builders import a_worker
 from tidewheel.model.audit import AuditFilter
 from tidewheel.model.gate import GateMode, GateSpec
 
-NO_RATE = {"rate": None, "burst": None, "tokens": None, "rule": None, "tenant": "default"}
+NO_RATE = {
+    "rate": None,
+    "burst": None,
+    "tokens": None,
+    "rule": None,
+    "tenant": "default",
+    "waiting": None,
+    "holders": None,
+}
 
 
 async def test_a_gate_is_closed_shown_and_opened(api: Api) -> None:
@@ -40,7 +48,7 @@ async def test_a_limit_is_set_shown_and_removed_also_with_a_key_that_must_be_quo
         assert (await api.client.put(f"/v1/limits/{path}", json={"most": 2})).json()["key"] == key
         changed = await api.client.put(f"/v1/limits/{path}", json={"most": 3})
         assert changed.json() == NO_RATE | {"key": key, "most": 3, "running": 0}
-        assert (await api.client.get("/v1/limits")).json() == {"limits": [changed.json()]}
+        assert (await api.client.get("/v1/limits")).json() == {"limits": [changed.json()], "next_cursor": None}
         assert (await api.client.delete(f"/v1/limits/{path}")).status_code == 204
         problem(await api.client.delete(f"/v1/limits/{path}"), 404, "not-found")
 

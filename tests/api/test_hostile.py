@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import resource
 import socket
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,6 +111,53 @@ async def test_a_bomb_is_never_unpacked(lone_api: Api, path: str) -> None:
         refused = await lone_api.client.post(path, content=bomb, headers=headers | {"content-encoding": other})
         problem(refused, 415, "unsupported-media-type")
     assert memory() - before < 50 * MIB
+
+
+MANY = 10 * MIB
+BOMBS = {
+    "objects": lambda: b"[" + b",".join([b"{}"] * MANY) + b"]",
+    "texts": lambda: b'[{"kind":"a","args":{"x":[' + b",".join([b'""'] * MANY) + b"]}}]",
+    "lines": lambda: b"{}\n" * MANY,
+    "blank lines": lambda: b"\n" * (3 * MANY),
+    "a line": lambda: b'{"kind":"a","args":{"x":[' + b",".join([b"[]"] * MANY) + b"]}}",
+}
+
+
+@pytest.mark.parametrize("which", BOMBS)
+async def test_a_body_of_millions_of_values_is_refused_before_it_is_read(lone_api: Api, which: str) -> None:
+    content, media = BOMBS[which](), "application/x-ndjson" if "line" in which else "application/json"
+    await lone_api.submit()
+    tracemalloc.start()
+    answer = await lone_api.client.post("/v1/jobs/batch", content=content, headers={"content-type": media})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    problem(answer, 413, "too-large")
+    assert peak < 5 * len(content), "parts of it, all of it, and what is outside of its strings"
+    assert lone_api.app._held == 0
+
+
+async def test_a_list_that_is_too_long_is_refused_before_its_items_are_looked_at(lone_api: Api) -> None:
+    answer = await lone_api.client.post("/v1/jobs/batch", json=[{"nonsense": 1}] * 10_001)
+    assert problem(answer, 413, "too-large")["detail"] == "at most 10000 at once, not 10001"
+
+
+async def test_what_was_read_of_a_body_counts_until_it_is_answered(
+    lone_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MOST_HELD", 10_000)
+    many = await lone_api.client.post("/v1/jobs", json={"kind": "a", "args": {"x": [1] * 200}})
+    problem(many, 503, "overloaded")
+    waits = {"prefer": "wait=60"}
+    body = {"kind": "a", "args": {"x": "y" * 5_000}}
+    waiting = asyncio.ensure_future(lone_api.client.post("/v1/jobs", json=body, headers=waits))
+    async with asyncio.timeout(20):
+        while lone_api.service._waiters != 1:
+            await CLOCK.sleep(0.01)
+        problem(await lone_api.client.post("/v1/jobs", json=body), 503, "overloaded")
+        await lone_api.run()
+        assert (await waiting).status_code == 200
+    assert lone_api.app._held == 0
+    assert (await lone_api.client.post("/v1/jobs", json=body)).status_code == 202
 
 
 @pytest.mark.slow

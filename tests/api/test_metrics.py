@@ -7,7 +7,7 @@ import pytest
 from tests.api.conftest import Api, problem
 from tidewheel.observe import Counter, Described, Histogram, Numbers, Registry, merged
 from tidewheel.observe import page as page_of
-from tidewheel.observe.catalogue import REQUESTS
+from tidewheel.observe.catalogue import GROUPS, REQUESTS
 from tidewheel.observe.metrics import MOST_SERIES
 from tidewheel.server.metrics import MOST_QUEUES, OTHERS
 from tidewheel.server.table import ENDPOINTS
@@ -44,6 +44,22 @@ async def test_jobs_and_workers_are_counted_by_queue_and_state(api: Api) -> None
     assert any(name.startswith("tide_build_info{version=") for name in found)
 
 
+async def test_what_ended_what_runs_and_what_limits_hold_is_shown(lone_api: Api) -> None:
+    for tenant, value in (("default", 1), ("secret", 2)):
+        await lone_api.store.set_limit(f"customer={value}", 4, tenant=tenant)
+    await lone_api.submit()
+    await lone_api.run()
+    await lone_api.store.take_census()
+
+    found = await page(lone_api)
+    assert found['tide_jobs_finished_total{queue="default",outcome="succeeded"}'] == 1
+    assert found['tide_limit{limit="customer"}'] == 8
+    assert found['tide_limit_in_use{limit="customer"}'] == 0
+    assert not any("secret" in name for name in found)
+    assert found["tide_schedule_lag_seconds"] == 0
+    assert (await page(lone_api))["tide_store_latency_seconds_count"] == 1
+
+
 async def test_requests_are_counted_by_endpoint_and_status_and_never_by_path(lone_api: Api) -> None:
     job_id = await lone_api.submit()
     for path in (f"/v1/jobs/{job_id}", "/v1/jobs/nothing", "/etc/passwd", "/v1/jobs?limit=0"):
@@ -60,6 +76,13 @@ async def test_requests_are_counted_by_endpoint_and_status_and_never_by_path(lon
     assert found["tide_http_requests_under_way"] == 1
     names = {match for name in found for match in re.findall(r'endpoint="(\w+)"', name)}
     assert names <= {endpoint.name for endpoint in ENDPOINTS} | {"none"}
+
+
+async def test_every_number_of_a_server_is_on_its_page(lone_api: Api) -> None:
+    await lone_api.submit()
+    answer = await lone_api.client.get("/metrics")
+    named = set(re.findall(r"^# TYPE (\w+)", answer.text, re.MULTILINE))
+    assert named >= {metric.name for metric in dict(GROUPS)["Servers"]}
 
 
 async def test_without_a_store_the_server_still_shows_its_own_numbers(lone_api: Api) -> None:

@@ -16,14 +16,16 @@ pytestmark = pytest.mark.slow
 
 
 class Hammer:
-    """Submits one job after the other, each over a connection of its own, and notes what went wrong."""
+    """Submits one job after the other, and notes what went wrong: each over a connection of its own, and all over one
+    that is kept until the server says that it closes it."""
 
     def __init__(self, url: str) -> None:
         self.ids: list[str] = []
         self.failures: list[str] = []
         self._url = url
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._strike) for _ in range(2)]
+        self.told_to_leave = 0
+        self._threads = [threading.Thread(target=self._strike, args=(keep,)) for keep in (False, False, True, True)]
         for thread in self._threads:
             thread.start()
 
@@ -32,14 +34,17 @@ class Hammer:
         for thread in self._threads:
             thread.join(30)
 
-    def _strike(self) -> None:
-        while not self._stop.is_set():
-            try:
-                answer = httpx.post(f"{self._url}/v1/jobs", json=COMMAND, timeout=30, headers={"connection": "close"})
-                assert answer.status_code == 202, answer.text
-                self.ids.append(answer.json()["id"])
-            except (httpx.TransportError, AssertionError) as error:
-                self.failures.append(repr(error))
+    def _strike(self, keep: bool) -> None:  # noqa: FBT001 - the argument of a thread
+        headers = {} if keep else {"connection": "close"}
+        with httpx.Client(base_url=self._url, timeout=30, headers=headers) as client:
+            while not self._stop.is_set():
+                try:
+                    answer = client.post("/v1/jobs", json=COMMAND)
+                    assert answer.status_code == 202, answer.text
+                    self.ids.append(answer.json()["id"])
+                    self.told_to_leave += keep and answer.headers.get("connection") == "close"
+                except (httpx.TransportError, AssertionError) as error:
+                    self.failures.append(f"{keep=} {error!r}")
 
 
 def test_servers_are_replaced_under_load_and_no_request_is_refused(tmp_path: Path) -> None:
@@ -59,6 +64,7 @@ def test_servers_are_replaced_under_load_and_no_request_is_refused(tmp_path: Pat
 
         assert hammer.failures == []
         assert len(hammer.ids) > 20
+        assert hammer.told_to_leave >= 3, "each restart sends whoever keeps a connection to the new servers"
         with httpx.Client(base_url=client.base_url, timeout=60, verify=False) as other:
             stored, cursor = set[str](), None
             while True:

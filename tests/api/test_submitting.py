@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from datetime import datetime
 from uuid import UUID
 
@@ -135,6 +136,22 @@ async def test_a_batch_is_stored_whole_in_its_order(api: Api, form: str) -> None
     assert (await api.get(ids[123]))["args"] == {"n": 123}
     assert (again.status_code, again.json()["created"]) == (200, 0)
     assert [job["id"] for job in again.json()["jobs"]] == ids
+
+
+async def test_the_key_of_a_batch_is_for_that_batch_and_no_other(api: Api) -> None:
+    async def send(kinds: str, key: str) -> httpx.Response:
+        jobs = [{"kind": kind, "traceparent": f"00-{secrets.token_hex(16)}-{'b' * 16}-01"} for kind in kinds]
+        return await api.client.post("/v1/jobs/batch", json=jobs, headers={"Idempotency-Key": key})
+
+    first = await send("abc", "k" * 195)
+    assert (first.status_code, first.json()["created"]) == (202, 3)
+    for other in ("abcd", "ab", "acb", "a"):
+        problem(await send(other, "k" * 195), 422, "key-reused")
+    again = await send("abc", "k" * 195)
+    assert (again.status_code, again.json()["created"]) == (200, 0)
+    assert len((await api.client.get("/v1/jobs")).json()["jobs"]) == 3
+    long = problem(await send("a", "k" * 196), 400, "bad-header")
+    assert [flaw["header"] for flaw in long["errors"]] == ["Idempotency-Key"]
 
 
 @pytest.mark.parametrize(

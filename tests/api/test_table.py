@@ -120,6 +120,17 @@ async def test_a_server_that_is_about_to_end_is_not_ready(lone_api: Api) -> None
     assert (await lone_api.client.get("/livez")).status_code == 200
 
 
+async def test_whoever_keeps_a_connection_to_a_server_that_is_about_to_end_is_told(lone_api: Api) -> None:
+    job_id = await lone_api.submit()
+    await lone_api.run(result=None, result_location=await lone_api.blobs.store_result(job_id, 1, '"large"'))
+    paths = ("/livez", "/v1/jobs", "/v1/nothing", f"/v1/jobs/{job_id}/result")
+    assert [(await lone_api.client.get(path)).headers.get("connection") for path in paths] == [None] * 4
+
+    lone_api.service.stopping.set()
+
+    assert [(await lone_api.client.get(path)).headers.get("connection") for path in paths] == ["close"] * 4
+
+
 async def test_a_store_that_is_gone_is_told_with_503_and_without_its_secrets(lone_api: Api) -> None:
     await lone_api.store.close()
 

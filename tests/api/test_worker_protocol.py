@@ -72,6 +72,22 @@ async def test_a_worker_takes_a_job_beats_notes_logs_and_returns_a_result(api: A
     assert [line["text"] for line in told] == ["line 1", "line 2"]
 
 
+async def test_nobody_is_led_to_the_result_of_another_tenant(api: Api) -> None:
+    ada, bob = {"tide-tenant": "ada"}, {"tide-tenant": "bob"}
+    for tenant in (ada, bob):
+        assert (await api.client.post("/v1/jobs", json={"kind": "mail"}, headers=tenant)).status_code == 202
+    theirs, mine = await a_hand(api, tenant="bob"), await a_hand(api, tenant="ada")
+    [secret], [run] = await theirs.claim(), await mine.claim()
+    location = await api.blobs.store_result(UUID(secret["job_id"]), 1, '"of bob alone"')
+
+    assert await theirs.settle(secret, "returned", result_location=location) == "accepted"
+    assert await mine.settle(run, "returned", result_location=location) == "unstorable"
+
+    found = await api.client.get(f"/v1/jobs/{secret['job_id']}/result", headers=bob)
+    assert found.json() == "of bob alone"
+    problem(await api.client.get(f"/v1/jobs/{run['job_id']}/result", headers=ada), 409, "no-result")
+
+
 @pytest.mark.parametrize(
     ("cause", "fields", "state", "failures"),
     [

@@ -23,7 +23,8 @@ class Watched:
         self._backend = backend
         self._before_size = before_size
         self.puts = 0
-        self.get, self.find, self.delete = backend.get, backend.find, backend.delete
+        self.get, self.pieces, self.find = backend.get, backend.pieces, backend.find
+        self.steps, self.delete = backend.steps, backend.delete
 
     async def put(self, key: str, chunks: Iterator[bytes], size: int) -> None:
         self.puts += 1

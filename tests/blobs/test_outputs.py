@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tidewheel.blobs import Blobs, Output
+from tidewheel.blobs.names import artifact_location
 from tidewheel.errors import Invalid, NotFound
 
 BAD_NAMES = [
@@ -48,6 +49,39 @@ async def test_a_result_that_is_stored_again_replaces_the_first(blobs: Blobs) ->
     location = await blobs.store_result(job_id, 1, "22")
 
     assert await blobs.read(location, max_bytes=2) == b"22"
+
+
+async def test_a_result_is_read_for_its_own_run_alone(blobs: Blobs) -> None:
+    job_id = uuid4()
+    location = await blobs.store_result(job_id, 2, "1")
+    artifact = artifact_location(await blobs.put_bytes(b"2"))
+
+    assert await blobs.read_result(job_id, 2, location) == b"1"
+    for other, token, place in ((uuid4(), 2, location), (job_id, 1, location), (job_id, 2, artifact)):
+        with pytest.raises(NotFound):
+            await blobs.read_result(other, token, place)
+
+
+async def test_the_jobs_that_left_something_behind_are_listed_page_by_page(blobs: Blobs, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"1")
+    jobs = sorted((uuid4() for _ in range(5)), key=str)
+    for job_id in jobs:
+        for token in (1, 2):
+            await blobs.store_result(job_id, token, "1")
+        await blobs.store_output(job_id, 1, "deep/file", tmp_path / "file")
+    assert await blobs.jobs_with_outputs("", 10) == (jobs, str(jobs[-1]))
+
+    first, after = await blobs.jobs_with_outputs("", 2)
+    rest, last = await blobs.jobs_with_outputs(after or "", 3)
+
+    assert first + rest == jobs
+    assert await blobs.jobs_with_outputs(last or "", 3) == ([], None)
+    await blobs.delete_outputs(jobs[0])
+    assert (await blobs.jobs_with_outputs("", 1))[0] == [jobs[1]]
+
+
+async def test_a_place_that_holds_nothing_has_no_jobs(blobs: Blobs) -> None:
+    assert await blobs.jobs_with_outputs("", 10) == ([], None)
 
 
 async def test_more_than_was_asked_for_is_refused(blobs: Blobs) -> None:

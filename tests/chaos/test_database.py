@@ -40,10 +40,11 @@ async def test_postgres_hangs_for_three_leases_and_no_two_runs_overlap() -> None
         jobs = [await arena.submit(kind, seconds=4) for kind in ("doze", "nap", "command")]
         for job in jobs:
             await arena.runs(job)
+        supervisors = [worker.supervisor.name for worker in arena.cluster.running]
 
         await hung_postgres(arena, 6)
-        arena.restore()
         done = await arena.ended(*jobs)
 
         assert {job.state for job in done} == {State.SUCCEEDED}
+        assert [worker.supervisor.name for worker in arena.cluster.running] == supervisors, "they wait, and live"
         await safe(arena, faults=1, executions=4)

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from harness.arena import Arena, StoreName
+from harness.checker import require
 from harness.checker.intervals import deaths_by_pid
 from harness.checker.records import Death
-from harness.journal import recorded
 from harness.processes import Role, look_at
 from tests.chaos.verdict import BOTH, safe
 from tidewheel.model.states import State
@@ -85,10 +85,11 @@ async def test_a_killed_worker_is_seen_dead_by_the_harness() -> None:
 
         arena.cluster.kill([worker.supervisor], "supervisor")
         await arena.until(lambda: _all_dead([worker.pid, task.pid]), "both to die", patience=5)
-        await safe(arena, kills=1, reclaims=1)
+        history = await arena.finish()
 
-        deaths = deaths_by_pid(record for record in recorded(arena.folder) if isinstance(record, Death))
-        assert not deaths or {worker.pid, task.pid} <= set(deaths)
+        assert {worker.pid, task.pid} <= deaths_by_pid(history.of(Death)).keys()
+        assert arena.judge(history) == []
+        require(history, kills=1, reclaims=1)
 
 
 async def _all_dead(pids: list[int]) -> bool:

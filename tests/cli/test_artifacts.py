@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def test_a_file_is_brought_once_listed_and_fetched(place: tuple[Path, dict[str, 
     (folder / "hello.sh").unlink()
     assert tide(folder, "artifact", "get", DIGEST, **where).stdout == "hello.sh\n"
     assert (folder / "hello.sh").read_bytes() == TEXT
+
+
+def test_nothing_but_a_file_is_replaced_by_a_file(place: tuple[Path, dict[str, str]]) -> None:
+    folder, where = place
+    (folder / "hello.sh").write_bytes(TEXT)
+    tide(folder, "artifact", "put", "hello.sh", **where)
+    os.mkfifo(folder / "pipe")
+    refused = tide(folder, "artifact", "get", DIGEST, "--to", "pipe", **where)
+    assert (refused.returncode, refused.stderr) == (2, "tide: to: must name a file, not 'pipe'\n")
+    assert (folder / "pipe").is_fifo()
 
 
 def test_what_is_wrong_with_a_file_is_told_in_one_line(place: tuple[Path, dict[str, str]]) -> None:

@@ -5,12 +5,17 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 from urllib.parse import urlsplit, urlunsplit
 
 import apsw
 import pytest
 
-from tests.cli.terminal import TIDE, tide, tide_process
+from tests.cli.terminal import TIDE, surroundings, tide, tide_process
+from tests.worker.running import until
+from tidewheel.cli.worker import MODULES
+from tidewheel.model.retention import parse_upkeep
+from tidewheel.worker.plan import WorkerPlan, members_of
 
 
 def test_a_database_is_migrated_and_checked(tmp_path: Path) -> None:
@@ -134,7 +139,35 @@ def test_a_chore_is_done_once_by_its_name(tmp_path: Path) -> None:
     assert unknown.stderr.startswith("tide: chore: must be one of ")
 
 
-@pytest.mark.parametrize("command", ["up", "worker"])
+def test_a_keeper_does_the_chores_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    tide(tmp_path, "submit", "--", "ls")
+    (tmp_path / "tidewheel.toml").write_text('max_age = "1d"\n')
+    words = [str(TIDE), "keeper", "--keep", "dead=1d"]
+    with subprocess.Popen(words, cwd=tmp_path, env=surroundings(), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            until(lambda: tide(tmp_path, "queue", "list").stdout.count("default") == 1, "the waiting to be counted")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out.splitlines()[-1]) == (0, "stopped")
+    assert "does the chores" in out
+
+
+def test_a_keeper_is_told_what_a_file_and_options_say(tmp_path: Path) -> None:
+    (tmp_path / "tidewheel.toml").write_text('max_age = "3d"\n')
+    for words in (("keeper",), ("keeper", "run")):
+        with patch("tidewheel.cli.keeper.run_worker") as run_worker:
+            assert tide(tmp_path, *words, "--keep", "dead=1d").returncode == 0
+        plan: WorkerPlan = run_worker.call_args.args[0]
+        assert (plan.inline, plan.slots, plan.servers, plan.keeper) == (0, 0, 0, True)
+        assert plan.upkeep == parse_upkeep(["dead=1d"], "3d")
+        assert [member.module for member in members_of(plan, [], MODULES)] == [MODULES.keeper]
+    behind = tide(tmp_path, "keeper", "--database", "http://127.0.0.1:1")
+    assert (behind.returncode, "must be the database itself" in behind.stderr) == (2, True)
+    assert "chores" in tide(tmp_path, "keeper", "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["up", "worker", "keeper"])
 def test_ages_that_make_no_sense_are_refused_before_anything_runs(tmp_path: Path, command: str) -> None:
     wrong = tide(tmp_path, command, "--keep", "dead=soon")
     assert (wrong.returncode, wrong.stderr.startswith("tide: keep: ")) == (2, True)

@@ -23,9 +23,9 @@ def commands(group: Any = ROOT, *before: str) -> dict[tuple[str, ...], Any]:
 
 def test_every_setting_is_an_option_of_its_commands_with_its_default_and_variable() -> None:
     for setting in SETTINGS.values():
-        having = [("server",), ("worker",), ("up",)]
+        having: list[tuple[str, ...]] = [("server",), ("worker",), ("up",)]
         if setting.commands is not None:
-            having = [(name,) for name in setting.commands]
+            having = [tuple(name.split()) for name in setting.commands]
         for name in having:
             [option] = [one for one in commands()[name].params if one.name == setting.name]
             assert (option.opts[0], option.envvar) == (setting.flag, setting.variable)
@@ -34,8 +34,8 @@ def test_every_setting_is_an_option_of_its_commands_with_its_default_and_variabl
 
 
 def test_every_option_of_the_long_running_commands_is_a_setting() -> None:
-    for name in ("server", "worker", "up"):
-        own = {option.name for option in commands()[name,].params} - {"help"}
+    for name in ("server", "worker", "up", "keeper run"):
+        own = {option.name for option in commands()[tuple(name.split())].params} - {"help"}
         assert {setting for setting in own if setting not in SETTINGS} == set()
 
 

@@ -31,7 +31,7 @@ from tidewheel.wiring import copy_source, copy_target, open_store
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with something of everything, made once."""
     tmp_path = tmp_path_factory.mktemp("original")
-    tide(tmp_path, "demo", "--no-run")
+    tide(tmp_path, "demo", "--no-run", "--database", "sqlite:///jobs.db")
     tide(tmp_path, "submit", "--key", "once", "--label", "a=b", "--", "ls")
     work(tmp_path, Cause.RETURNED, '{"sent": 3}', "alpha bravo", "charlie")
     tide(tmp_path, "submit", "--task", "t", "--tenant", "other")

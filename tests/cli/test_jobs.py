@@ -3,7 +3,8 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -13,6 +14,8 @@ import yaml  # type: ignore[import-untyped]
 
 from tests.builders import a_claim, a_worker, outcome_of
 from tests.cli.terminal import tide
+from tidewheel.cli import bulk, following, picking
+from tidewheel.clock import SystemClock
 from tidewheel.model.log import LogLine
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
@@ -151,6 +154,27 @@ def test_jobs_are_listed_by_what_they_have_in_common_page_by_page(tmp_path: Path
     assert (wrong.returncode, wrong.stderr.endswith("not 'quued'; did you mean queued?\n")) == (2, True)
 
 
+def test_jobs_are_listed_by_when_they_were_made(tmp_path: Path) -> None:
+    job = submit(tmp_path, "--task", "t")
+
+    def listed(*words: str) -> list[str]:
+        return [found["id"] for found in answer(tmp_path, "job", "list", *words)]
+
+    assert listed("--since", "1h") == listed("--before", "2100-01-01T00:00:00Z") == [job]
+    assert listed("--before", "1h") == listed("--since", "2100-01-01T00:00:00Z") == []
+    wrong = tide(tmp_path, "job", "list", "--since", "yesterday")
+    assert (wrong.returncode, wrong.stderr.count("since"), wrong.stderr.count("\n")) == (2, 1, 1)
+
+
+def test_what_jobs_say_gives_no_orders_to_the_terminal(tmp_path: Path) -> None:
+    job = submit(tmp_path, "--task", "t")
+    work(tmp_path, Cause.RETURNED, None, "red \x1b[31malert\x9b2J")
+    for words in (("job", "logs", job), ("job", "show", job), ("job", "list"), ("logs", "alert")):
+        shown = tide(tmp_path, *words).stdout
+        assert not {"\x1b", "\x07", "\x9b"} & set(shown), (words, shown)
+    assert tide(tmp_path, "job", "logs", job).stdout == "red alert\n"
+
+
 def test_a_mistyped_queue_is_asked_about(tmp_path: Path) -> None:
     submit(tmp_path, "--queue", "mail", "--", "ls")
     work(tmp_path)
@@ -174,7 +198,7 @@ def test_what_is_shown_is_the_same_in_all_three_forms(tmp_path: Path) -> None:
 def test_lines_and_results_of_a_job_are_printed(tmp_path: Path) -> None:
     job = submit(tmp_path, "--task", "t")
     early = tide(tmp_path, "job", "result", job)
-    assert (early.returncode, "is still queued" in early.stderr) == (2, True)
+    assert (early.returncode, "is still queued" in early.stderr) == (1, True)
     work(tmp_path, Cause.RETURNED, '{"sent": 3}', "one", "two")
     assert tide(tmp_path, "job", "logs", job).stdout == "one\ntwo\n"
     assert tide(tmp_path, "job", "logs", "-f", job).stdout == "one\ntwo\n"
@@ -208,6 +232,38 @@ def test_many_jobs_are_cancelled_or_sent_round_again_only_after_they_were_counte
     assert answer(tmp_path, "job", "cancel", kept)[0]["state"] == "cancelled"
 
 
+def test_jobs_that_are_named_are_all_cancelled_but_for_one_that_there_is_not(tmp_path: Path) -> None:
+    first, last, missing = submit(tmp_path, "--", "ls"), submit(tmp_path, "--", "ls"), str(uuid4())
+    done = tide(tmp_path, "job", "cancel", first, missing, last)
+    assert (done.returncode, done.stderr) == (1, f"tide: no job {missing}\n")
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["id", "state"],
+        [first, "cancelled"],
+        [last, "cancelled"],
+    ]
+
+
+def test_many_are_cancelled_and_sent_round_again_page_by_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picking, "PAGE", 2)
+    monkeypatch.setattr(bulk, "AT_ONCE", 2)
+    shown: list[tuple[int, int]] = []
+
+    @contextmanager
+    def bar() -> Iterator[Callable[[str, int, int], None]]:
+        yield lambda _, done, total: shown.append((done, total))
+
+    monkeypatch.setattr(bulk, "progress", bar)
+    for _ in range(5):
+        submit(tmp_path, "--", "ls")
+    done = tide(tmp_path, "job", "cancel", "--queue", "default", "--yes")
+    assert (done.returncode, done.stdout) == (0, "5 cancelled, 0 asked to stop\n")
+    assert shown == [(2, 5), (4, 5), (5, 5)]
+    again = tide(tmp_path, "job", "retry", "--queue", "default", "--state", "cancelled", "--yes")
+    assert (again.returncode, again.stdout) == (0, "5 sent round again\n")
+    assert shown[3:] == [(2, 5), (4, 5), (5, 5)]
+    assert len(answer(tmp_path, "job", "list", "--state", "queued")) == 5
+
+
 def test_one_that_cannot_be_sent_round_again_is_told(tmp_path: Path) -> None:
     job = submit(tmp_path, "--", "ls")
     left = tide(tmp_path, "job", "retry", job)
@@ -215,6 +271,27 @@ def test_one_that_cannot_be_sent_round_again_is_told(tmp_path: Path) -> None:
     assert "1 were left alone" in left.stderr
     gone = tide(tmp_path, "job", "show", str(uuid4()))
     assert (gone.returncode, gone.stderr[:12]) == (1, "tide: no job")
+
+
+@pytest.mark.parametrize("cause", [Cause.RETURNED, Cause.GAVE_UP])
+@pytest.mark.parametrize("option", ["--wait", "--follow"])
+def test_a_job_is_waited_for_and_followed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, cause: Cause
+) -> None:
+    class Meanwhile(SystemClock):
+        async def sleep(self, _: float) -> None:
+            """Let the job be run while the command waits."""
+            await asyncio.to_thread(work, tmp_path, cause, "7" if good else None, "one", "two")
+
+    good = cause is Cause.RETURNED
+    monkeypatch.setattr(following, "SystemClock", Meanwhile)
+    done = tide(tmp_path, "submit", option, "--task", "t")
+    job, *said = done.stderr.splitlines()
+    assert (str(UUID(job)), done.returncode) == (job, 0 if good else 1)
+    assert done.stdout.splitlines() == ["one", "two", *(["7"] if good else [])]
+    end = ["succeeded, run 1"] if good else ["dead, run 1: no answer", "at all"]
+    standing = ["tide: queued", f"tide: {end[0]}", *end[1:]] if option == "--follow" else []
+    assert said == [*standing, *([] if good else [f"tide: job {job} is dead: no answer", "at all"])]
 
 
 @pytest.fixture(autouse=True)
@@ -229,6 +306,8 @@ def test_jobs_are_listed_by_what_their_error_says(tmp_path: Path) -> None:
     submit(tmp_path, "--", "ls")
     assert [each["id"] for each in answer(tmp_path, "job", "list", "--error", "no answer")] == [dead]
     assert answer(tmp_path, "job", "list", "--error", "another") == []
+    assert [each["id"] for each in answer(tmp_path, "job", "list", "--search", "ANSWER command")] == [dead]
+    assert [each["id"] for each in answer(tmp_path, "job", "list", "--search", dead)] == [dead]
 
 
 def test_a_job_that_is_submitted_in_a_trace_says_so(tmp_path: Path) -> None:

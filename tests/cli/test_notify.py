@@ -75,6 +75,9 @@ def test_a_channel_is_added_subscribed_listed_told_and_removed(place: Place) -> 
     [again] = place.answer("notify", "resend", sent["id"])
     assert (again["state"], again["key"]) == ("pending", sent["key"])
     assert place.answer("notify", "enable", "ops") == place.answer("notify", "channels")
+    turned = place.answer("notify", "rotate", "ops", "--keep", "2h")
+    assert turned["channel"] == made["channel"]
+    assert turned["secret"] != made["secret"]
     assert place.run("notify", "unsubscribe", wish["id"]).returncode == 0
     assert place.run("notify", "remove", "ops").stdout == "ops is removed\n"
     assert place.answer("notify", "channels") == []
@@ -90,6 +93,8 @@ def test_a_channel_is_added_subscribed_listed_told_and_removed(place: Place) -> 
         (("subscribe", "ops", "dead", "--text", "$x"), "tide: text: must name only"),
         (("subscribe", "ops", "dead", "--label", "blue"), "tide: label: must be name=value"),
         (("remove", "ops"), "tide: no channel ops"),
+        (("rotate", "ops"), "tide: no channel ops"),
+        (("rotate", "ops", "--keep", "soon"), "tide: keep: "),
         (("resend", "x"), "tide: delivery: must be an id"),
         (("resend", "01a1e32c-9236-70a0-8007-cb2475315829"), "tide: no delivery 01a1e32c"),
     ],

@@ -2,13 +2,17 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.terminal import tide
 from tests.worker.running import Worker, until
+from tidewheel.cli import server as cli_server
+from tidewheel.cli import up as cli_up
+from tidewheel.model.retention import parse_upkeep
+from tidewheel.worker.plan import WorkerPlan
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +30,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str
         yield folder, f"http://127.0.0.1:{port}", key
     finally:
         server.kill()
+
+
+def test_a_database_that_is_typed_comes_before_a_server_that_the_environment_names(tmp_path: Path) -> None:
+    nobody = {"TIDE_URL": "http://127.0.0.1:1"}
+    done = tide(tmp_path, "submit", "--database", "sqlite:///typed.db", "--", "ls", **nobody)
+    assert (done.returncode, (tmp_path / "typed.db").exists()) == (0, True), done.stderr
+    assert tide(tmp_path, "submit", "--", "ls", **nobody).returncode == 3
+    both = ("--database", "sqlite:///typed.db", "--url", "http://127.0.0.1:1")
+    assert tide(tmp_path, "submit", *both, "--", "ls").returncode == 3
 
 
 def test_jobs_are_handed_over_and_looked_at_through_a_server(served: tuple[Path, str, str]) -> None:
@@ -110,3 +123,18 @@ def test_a_profile_names_a_place_and_variables_come_before_it(served: tuple[Path
     (tmp_path / "tidewheel.toml").write_text('[profile.x]\nulr = "https://x"\n')
     wrong = tide(tmp_path, "job", "list")
     assert (wrong.returncode, "profile.x has no 'ulr'; did you mean url?" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", [cli_server.server, cli_up.up])
+def test_a_server_keeps_what_it_is_told_to_keep(
+    command: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[WorkerPlan] = []
+    for module in (cli_server, cli_up):
+        monkeypatch.setattr(module, "run_worker", lambda plan, *_, **__: plans.append(plan))
+        monkeypatch.setattr(module, "write_log", lambda *_, **__: None)
+    command(database=f"sqlite:///{tmp_path}/jobs.db", port=0, keep=["dead=90d"], max_age="3d", behind_tls=True)
+    [plan] = plans
+    assert plan.upkeep == parse_upkeep(["dead=90d"], "3d", [], [])
+    assert plan.serve is not None
+    assert plan.serve.behind_tls

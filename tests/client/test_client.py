@@ -1,7 +1,8 @@
 """The client does what its methods say, and nothing twice."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import inspect
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -25,6 +26,7 @@ from tidewheel.errors import (
     NotFound,
     OutcomeUnknown,
     QueueFull,
+    TooMany,
     Unauthenticated,
     Unavailable,
 )
@@ -187,27 +189,52 @@ async def test_a_store_behind_a_server_says_when_the_outcome_is_unknown(api: Api
             await store.gates()
 
 
-async def test_a_server_that_is_busy_is_asked_again_after_the_time_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = iter([429, 503, 200])
-    slept: list[float] = []
+class Asleep:
+    """A clock that only writes down how long someone would have slept."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return sum(self.slept)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def busy(patch: pytest.MonkeyPatch, told: Sequence[int], after: int) -> tuple[AsyncClient, Asleep]:
+    """Return a client of a server that answers so, one after the other, and names a time."""
+    statuses, clock = iter(told), Asleep()
 
     async def answer(request: httpx.Request) -> httpx.Response:
-        status = next(told)
+        status = next(statuses)
         code = "too-many" if status == 429 else "unavailable"
         content: dict[str, Any] = {"gates": []} if status == 200 else {"code": code, "detail": "later"}
-        return httpx.Response(status, json=content, headers={"retry-after": "3"}, request=request)
+        return httpx.Response(status, json=content, headers={"retry-after": str(after)}, request=request)
 
-    class Asleep:
-        def monotonic(self) -> float:
-            return 0.0
+    client = AsyncClient("http://127.0.0.1:1", clock=clock)  # type: ignore[arg-type]
+    patch.setattr(client._transport.client, "send", answer)
+    return client, clock
 
-        async def sleep(self, seconds: float) -> None:
-            slept.append(seconds)
 
-    client = AsyncClient("http://127.0.0.1:1", clock=Asleep())  # type: ignore[arg-type]
-    monkeypatch.setattr(client._transport.client, "send", answer)
+@pytest.mark.parametrize("after", [3, 25])
+async def test_a_server_that_is_busy_is_asked_again_after_the_time_it_names(
+    monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    client, clock = busy(monkeypatch, [429, 503, 200], after)
     assert await client.gates() == []
-    assert slept == [3, 3]
+    assert clock.slept == [after, after]
+    await client.close()
+
+
+async def test_nobody_waits_longer_than_they_would_and_asks_too_early_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, clock = busy(monkeypatch, [429, 429, 503], 40)
+    with pytest.raises(TooMany) as told:
+        await client.gates()
+    assert (clock.slept, told.value.retry_after) == ([40], 40)
+    with pytest.raises(Unavailable):
+        await client.result(uuid4(), wait=30)
+    assert clock.slept == [40]
     await client.close()
 
 
@@ -281,3 +308,11 @@ async def test_without_an_event_loop_means_that() -> None:
     with pytest.raises(Conflict, match="AsyncClient"):
         client.gates()
     await asyncio.to_thread(client.close)
+
+
+def test_both_clients_have_the_same_calls() -> None:
+    def calls(kind: type) -> dict[str, list[inspect.Parameter]]:
+        found = inspect.getmembers(kind, inspect.isfunction)
+        return {name: list(inspect.signature(call).parameters.values()) for name, call in found if name[0] != "_"}
+
+    assert calls(Client) == calls(AsyncClient)

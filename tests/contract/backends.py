@@ -95,6 +95,10 @@ class Backend(abc.ABC):
         """Let the database refuse to store jobs whose labels contain this text, as a full disk would in mid-batch."""
 
     @abc.abstractmethod
+    async def fail_late(self) -> None:
+        """Let transactions that end jobs fail from now on, when all of it is written."""
+
+    @abc.abstractmethod
     async def backdate(self, job_id: UUID, run_at: datetime) -> None:
         """Give a waiting job an earlier time, as if its submit had begun then and committed just now."""
 
@@ -107,6 +111,10 @@ class Backend(abc.ABC):
         """Let the store's clock say an earlier time."""
 
     @abc.abstractmethod
+    async def let_time_run(self, by: timedelta) -> None:
+        """Let each look at the store's clock find it so much later."""
+
+    @abc.abstractmethod
     async def forget_looks(self) -> None:
         """Let all limits forget that someone waits for their tokens."""
 
@@ -117,6 +125,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     async def forget_children(self, job_id: UUID) -> None:
         """Let a job forget that others wait for it."""
+
+    @abc.abstractmethod
+    async def write_as_newer(self, schedule: str) -> None:
+        """Let the definition of a schedule have a field that only a newer version of the program knows."""
 
     @abc.abstractmethod
     async def edges(self) -> list[tuple[UUID, UUID]]:
@@ -189,6 +201,11 @@ class SqliteBackend(Backend):
             "BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
         )
 
+    async def fail_late(self) -> None:
+        self._execute(
+            "CREATE TRIGGER fail_late AFTER DELETE ON job BEGIN SELECT RAISE(ABORT, 'refused by the test'); END"
+        )
+
     async def backdate(self, job_id: UUID, run_at: datetime) -> None:
         micros = (run_at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
         self._execute("UPDATE job SET run_at = ? WHERE id = ?", (micros, job_id.bytes))
@@ -199,6 +216,15 @@ class SqliteBackend(Backend):
     async def set_clock_back(self, by: timedelta) -> None:
         self.clock.step(-by)
 
+    async def let_time_run(self, by: timedelta) -> None:
+        clock, stopped = self.clock, self.clock.now
+
+        def later() -> datetime:
+            clock.step(by)
+            return stopped()
+
+        clock.now = later  # type: ignore[method-assign]
+
     async def forget_looks(self) -> None:
         self._execute("UPDATE limit_key SET look_at = NULL")
 
@@ -207,6 +233,9 @@ class SqliteBackend(Backend):
 
     async def forget_children(self, job_id: UUID) -> None:
         self._execute("UPDATE job SET awaited = 0 WHERE id = ?", (job_id.bytes,))
+
+    async def write_as_newer(self, schedule: str) -> None:
+        self._execute("UPDATE schedule SET definition = json_set(definition, '$.newer', 1) WHERE name = ?", (schedule,))
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         with self._connection() as connection:
@@ -346,6 +375,16 @@ class PostgresBackend(Backend):
             f"FOR EACH ROW EXECUTE FUNCTION tidewheel.refuse_{table}()"
         )
 
+    async def fail_late(self) -> None:
+        await self.execute(
+            "CREATE FUNCTION tidewheel.fail_late() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE 'refused by the test' USING ERRCODE = 'disk_full'; END $$"
+        )
+        await self.execute(
+            "CREATE CONSTRAINT TRIGGER fail_late AFTER DELETE ON tidewheel.job DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION tidewheel.fail_late()"
+        )
+
     async def backdate(self, job_id: UUID, run_at: datetime) -> None:
         await self.execute("UPDATE tidewheel.job SET run_at = $2 WHERE id = $1", job_id, run_at)
 
@@ -355,6 +394,14 @@ class PostgresBackend(Backend):
     async def set_clock_back(self, by: timedelta) -> None:
         await self.clock.advance(-by)
 
+    async def let_time_run(self, by: timedelta) -> None:
+        await self.execute("CREATE SEQUENCE tidewheel.looks")
+        later = f"at + nextval('tidewheel.looks') * interval '{by.total_seconds()} s'"
+        await self.execute(
+            "CREATE OR REPLACE FUNCTION tidewheel.now() RETURNS timestamptz LANGUAGE sql VOLATILE "
+            f"AS $$ SELECT {later} FROM tidewheel.test_clock $$"
+        )
+
     async def forget_looks(self) -> None:
         await self.execute("UPDATE tidewheel.limit_key SET look_at = NULL")
 
@@ -363,6 +410,10 @@ class PostgresBackend(Backend):
 
     async def forget_children(self, job_id: UUID) -> None:
         await self.execute("UPDATE tidewheel.job SET awaited = false WHERE id = $1", job_id)
+
+    async def write_as_newer(self, schedule: str) -> None:
+        newer = """UPDATE tidewheel.schedule SET definition = (definition::jsonb || '{"newer": 1}')::json"""
+        await self.execute(f"{newer} WHERE name = $1", schedule)
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]

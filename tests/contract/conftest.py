@@ -127,6 +127,7 @@ NOT_OFFERED: Final = {
     "test_schedule_races": "occurrences are made by the server",
     "test_shares": "tenants are looked after at the server",
     "test_state_machine": "each of its many histories would need a server of its own",
+    "test_telling": "messages are sent by the server",
     "test_waiting_bound": "the order of claims is a matter of the database; test_order shows that it arrives",
 }
 """Modules about what a store behind a server does not offer, and why."""

@@ -24,6 +24,8 @@ from tidewheel.triggers.planning import Plan
 
 MOST_SCHEDULES = 3
 AHEAD = 30 * SECOND
+KEPT = st.sampled_from(["as it is", "kept", "overdue"])
+"""Whether a keeper came right before something else is done, or none for a while."""
 DEFINITIONS = st.builds(
     lambda name, every, **fields: a_schedule(name, Interval(every * SECOND), tenant="a", **fields),
     st.sampled_from("pqrs"),
@@ -57,9 +59,10 @@ class ScheduleMachine(RunMachine):
         self.create_schedule(0, spec)
         self.keep_schedules(0, old=False)
 
-    @rule(which=WHICH, pick=PICK, spec=DEFINITIONS, behind=st.sampled_from([0, 0, 0, 1]))
-    def define_schedule(self, which: int, pick: int, spec: ScheduleSpec, behind: int) -> None:
+    @rule(which=WHICH, pick=PICK, spec=DEFINITIONS, behind=st.sampled_from([0, 0, 0, 1]), kept=KEPT)
+    def define_schedule(self, which: int, pick: int, spec: ScheduleSpec, behind: int, kept: str) -> None:
         """Change one, or make another."""
+        self._let_be(which, kept)
         schedule_id = self.some_schedule(pick)
         if schedule_id is None or (pick % 3 == 0 and len(self.reference.schedules) < MOST_SCHEDULES):
             self.create_schedule(which, spec)
@@ -67,9 +70,23 @@ class ScheduleMachine(RunMachine):
         known = self.reference.schedules[schedule_id]
         version = known.version - behind
         expected = self.reference.refusal(spec, known, version)
+        due = self.reference.settle_due(schedule_id)
         changed = self._try(self.stores[which].change_schedule(schedule_id, spec, version=version), expected)
+        self._follow_due(which, schedule_id, due)
         if changed is not None:
             self.seen["taken back"] += self.reference.change(changed)
+
+    def _let_be(self, which: int, kept: str) -> None:
+        if kept == "kept":
+            self.keep_schedules(which, old=False)
+        elif kept == "overdue":
+            self.advance(61 * SECOND)
+
+    def _follow_due(self, which: int, schedule_id: UUID, due: int) -> None:
+        """Learn of the jobs of what was due, which a change does not lose."""
+        if due:
+            self.seen["due before a change"] += due
+            self.reference.follow(schedule_id, self.do(self.stores[which].occurrences(schedule_id, limit=1000)))
 
     def create_schedule(self, which: int, spec: ScheduleSpec) -> None:
         made = self._try(self.stores[which].create_schedule(spec), self.reference.refusal(spec))
@@ -77,8 +94,9 @@ class ScheduleMachine(RunMachine):
             self.reference.create(made)
         self.advance(MILLISECOND)
 
-    @rule(which=WHICH, pick=PICK, how=st.sampled_from(["pause", "pause", "resume", "resume", "delete"]))
-    def steer_schedule(self, which: int, pick: int, how: str) -> None:
+    @rule(which=WHICH, pick=PICK, how=st.sampled_from(["pause", "pause", "resume", "resume", "delete"]), kept=KEPT)
+    def steer_schedule(self, which: int, pick: int, how: str, kept: str) -> None:
+        self._let_be(which, kept)
         store, schedule_id = self.stores[which], self.some_schedule(pick)
         if schedule_id is None:
             return
@@ -86,8 +104,10 @@ class ScheduleMachine(RunMachine):
             self.do(store.delete_schedule(schedule_id))
             self.reference.delete(schedule_id)
             return
+        due = self.reference.settle_due(schedule_id) if how == "pause" else 0
         self.do(store.pause_schedule(schedule_id) if how == "pause" else store.resume_schedule(schedule_id))
-        self.reference.pause(schedule_id, paused=how == "pause")
+        self._follow_due(which, schedule_id, due)
+        self.seen["taken back"] += self.reference.pause(schedule_id, paused=how == "pause")
 
     @rule(which=WHICH, pick=PICK, key=st.sampled_from([None, None, "i", "t"]))
     def trigger_schedule(self, which: int, pick: int, key: str | None) -> None:

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import msgspec
+
 from tests.contract.reference import ModelJob, Reference
 from tidewheel.errors import KeyReused, NameTaken, StaleVersion, TideError
 from tidewheel.model.overlap import Alive, decide_due
 from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, Source, Triggered
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.store.schedule_rows import planned_job
+from tidewheel.triggers import planning
 from tidewheel.triggers.planning import Plan, fire_after
 
 TICK = timedelta(microseconds=1)
@@ -76,12 +79,25 @@ class ScheduleReference(Reference):
         self._moved(known)
         return taken
 
-    def pause(self, schedule_id: UUID, *, paused: bool) -> None:
+    def settle_due(self, schedule_id: UUID) -> int:
+        """Record what is due before a schedule is changed; `follow` then brings the jobs. Return how many these are."""
         known = self.schedules[schedule_id]
-        if known.paused != paused:
-            self._take_back(known)
-            known.paused = paused
-            self._moved(known)
+        if known.next_fire_at is None or known.next_fire_at > self.now:
+            return 0
+        now = {"version": known.version, "fired": known.fired, "next_fire_at": known.next_fire_at}
+        due = planning.plan(msgspec.structs.replace(known.stored, **now), self.now, self.now)
+        recorded = self.record([due])
+        return len(recorded) + self.settle_due(schedule_id)
+
+    def pause(self, schedule_id: UUID, *, paused: bool) -> int:
+        """Pause or resume a schedule; return how many occurrences were taken back."""
+        known = self.schedules[schedule_id]
+        if known.paused == paused:
+            return 0
+        taken = self._take_back(known)
+        known.paused = paused
+        self._moved(known)
+        return taken
 
     def delete(self, schedule_id: UUID) -> None:
         known = self.schedules.pop(schedule_id)
@@ -144,7 +160,8 @@ class ScheduleReference(Reference):
                 continue
             for each in plan.occurrences:
                 if each.fire_at not in known.occurrences:
-                    undecided = each.outcome is Fate.MADE and known.spec.most_alive is not None
+                    limited = known.spec.most_alive is not None and not each.caught_up
+                    undecided = each.outcome is Fate.MADE and limited
                     known.occurrences[each.fire_at] = ModelOccurrence("planned", each.outcome, None, undecided)
                     recorded[plan.schedule.id, each.fire_at] = each.outcome
             known.fired += len(plan.occurrences)

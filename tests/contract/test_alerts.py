@@ -1,9 +1,12 @@
 """Alerts: the numbers that a store gives, and what it keeps of what the rules found."""
 
+from typing import Any
+
 import pytest
 
 from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule, a_worker
 from tests.contract.backends import Backend
+from tests.contract.planning import record_ahead
 from tests.contract.steps import claim, finish, start, submit
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid, NotFound
@@ -14,6 +17,7 @@ from tidewheel.model.alert_bounds import Bounds
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.notification import Event, SubscriptionSpec
+from tidewheel.model.resources import Needs, Offer
 from tidewheel.model.retention import Upkeep
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
@@ -163,3 +167,50 @@ async def test_the_watch_sees_a_queue_that_nobody_serves_until_someone_does(back
     await finish(store, worker, await claim(store, worker, queues=("lonely",)))
     assert await watch.run_once() == 1
     assert await store.alerts(state=AlertState.FIRING) == []
+
+
+@pytest.mark.native("occurrences are made by the server")
+async def test_a_schedule_that_nobody_looks_after_is_told_until_someone_does(backend: Backend, store: Store) -> None:
+    await store.create_schedule(a_schedule("nightly"))
+    await store.create_schedule(a_schedule("paused"))
+    await store.pause_schedule((await store.find_schedule("paused", tenant="default")).id)
+    watch = Watch(store)
+    await backend.clock.advance(3 * MINUTE)
+    assert await watch.run_once() == 0
+    await backend.clock.advance(4 * MINUTE)
+    assert [fact.overdue for fact in (await store.alert_facts()).schedules] == [6 * MINUTE]
+    assert await watch.run_once() == 1
+    (alert,) = await store.alerts(state=AlertState.FIRING)
+    assert (alert.rule, alert.subject) == (Rule.SCHEDULE_OVERDUE, "nightly")
+    assert alert.told == "schedule nightly was due 6m ago, and nobody has looked after it"
+    await record_ahead(store, MINUTE)
+    await watch.run_once()
+    assert Rule.SCHEDULE_OVERDUE not in {each.rule for each in await store.alerts(state=AlertState.FIRING)}
+
+
+@pytest.mark.parametrize(
+    ("worker", "told"),
+    [
+        ({}, Rule.NO_WORKER_OF_KIND),
+        ({"offer": Offer(labels={"gpu": "yes"})}, None),
+        ({"offer": Offer(labels={"gpu": "no"})}, Rule.NO_WORKER_OF_KIND),
+        ({"offer": Offer(labels={"gpu": "yes"}), "kinds": ("mail", "other")}, None),
+        ({"offer": Offer(labels={"gpu": "yes"}), "kinds": ("other",)}, Rule.NO_WORKER_OF_KIND),
+        ({"offer": Offer(labels={"gpu": "yes"}), "queues": ("other",)}, Rule.NO_WORKER),
+    ],
+)
+@pytest.mark.native("a worker of another tenant comes with another key")
+async def test_a_kind_that_no_worker_of_its_queue_takes_is_told(
+    backend: Backend, store: Store, worker: dict[str, Any], told: Rule | None
+) -> None:
+    spec = {"ttl": HOUR, **worker}
+    await store.register(a_worker("one", **spec))
+    await store.register(a_worker("other's", **{**spec, "tenant": "other", "offer": Offer(labels={"gpu": "yes"})}))
+    await submit(store, "mail", needs=Needs(labels={"gpu": "yes"}))
+    await backend.clock.advance(2 * MINUTE)
+    await Watch(store).run_once()
+    firing = await store.alerts(state=AlertState.FIRING)
+    assert [alert.rule for alert in firing] == ([] if told is None else [told])
+    if told is Rule.NO_WORKER_OF_KIND:
+        assert (firing[0].subject, firing[0].tenant) == ("mail", "default")
+        assert firing[0].told.endswith("waits for 2m, and no live worker of queue default can take it")

@@ -3,14 +3,20 @@
 import asyncio
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from tests.builders import DAY, HOUR, a_job, a_schedule
 from tests.contract.backends import START, Backend
-from tests.contract.steps import stores_on
+from tests.contract.steps import settle, start, stores_on
+from tidewheel.blobs import open_blobs
 from tidewheel.errors import Invalid, NotFound, Unavailable
+from tidewheel.keeper.outputs import Collector
 from tidewheel.model.artifact import KEEP_UNUSED, MAX_ARTIFACT, ArtifactSpec
+from tidewheel.model.ids import time_of
+from tidewheel.model.states import FINAL, Cause
+from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
 
@@ -154,3 +160,29 @@ async def test_all_servers_of_a_store_sign_with_the_same_secret(backend: Backend
     one, two = await stores_on(backend, 2)
     keys = {await one.signing_key(), await two.signing_key()}
     assert [len(key) for key in keys] == [32]
+
+
+async def test_what_runs_left_behind_goes_with_their_jobs_and_stays_with_all_others(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    blobs = open_blobs("memory://")
+    gone, kept, again = [await start(store, worker) for _ in range(3)]
+    [waiting] = await store.submit([a_job("later", delay=400 * DAY)])
+    await settle(store, worker, gone)
+    await settle(store, worker, again, Cause.GAVE_UP)
+    jobs = [gone.job_id, kept.job_id, again.job_id, waiting.job_id]
+    for job_id in (*jobs, stranger := UUID("01a1e32c-9236-70a0-8007-cb2475315829")):
+        await blobs.store_result(job_id, 1, "1")
+    collector = Collector(store, blobs, backend.clock)  # type: ignore[arg-type] # it only asks for the time
+
+    assert await store.known_jobs([*jobs, stranger]) == set(jobs)
+    assert await collector.run_once() == int(time_of(stranger) < backend.clock.now() - DAY)
+    await backend.clock.advance(10 * DAY)
+    assert await store.redrive([again.job_id]) == [again.job_id]
+    await store.retire(dict.fromkeys(FINAL, DAY))
+
+    assert await store.known_jobs(jobs) == set(jobs) - {gone.job_id}
+    await collector.run_once()
+    left, _ = await blobs.jobs_with_outputs("", 10)
+    assert set(left) - {stranger} == set(jobs) - {gone.job_id}
+    assert await collector.run_once() == 0

@@ -18,7 +18,7 @@ from tidewheel.model.job import Options, Run
 from tidewheel.model.log import LogLine
 from tidewheel.model.note import RunNote
 from tidewheel.model.notification import Answer, Event, SubscriptionSpec
-from tidewheel.model.outcome import Failure
+from tidewheel.model.outcome import Failure, own_location
 from tidewheel.model.states import Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
@@ -79,7 +79,7 @@ async def test_a_result_goes_too_and_its_state_stays(store: Store, worker: Worke
     left = await store.erase(run.job_id, by=ROOT)
     assert (left.state, left.result, left.error) == (State.SUCCEEDED, None, None)
     located = await start(store, worker)
-    location = "blob:outputs/00000000-0000-0000-0000-000000000001/1/result.json"
+    location = own_location(located.job_id, located.token)
     await settle(store, worker, located, result=None, result_location=location)
     assert (await store.erase(located.job_id, by=ROOT)).result_location is None
 

@@ -57,8 +57,8 @@ async def test_expiry_does_a_bounded_piece(backend: Backend, store: Store) -> No
     assert [await store.expire(limit=10) for _ in range(4)] == [10, 10, 5, 0]
 
 
-async def _counted(store: Store, **query: str) -> dict[tuple[str, str, State, int | None], int]:
-    counts = await store.counts(**query)
+async def _counted(store: Store, tenant: str | None = None) -> dict[tuple[str, str, State, int | None], int]:
+    counts = await store.counts(tenant=tenant)
     return {(row.tenant, row.kind, row.state, row.priority): row.jobs for row in counts.rows if row.jobs}
 
 

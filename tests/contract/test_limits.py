@@ -41,6 +41,37 @@ async def test_no_more_than_the_limit_run_and_the_others_say_what_they_wait_for(
     assert await claim(store, worker) == []
 
 
+async def test_who_holds_a_limit_and_how_many_wait_is_told_and_limits_come_in_pages(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key, most in (("a", 2), ("b", 5), ("c", 1)):
+        await store.set_limit(key, most)
+    await store.set_limit("a", 1, tenant="acme")
+    first = [made.job_id for made in await store.submit(some_jobs(5, limit_keys=("a", "b")))]
+    theirs = await submit(store, limit_keys=("a",), tenant="acme")
+    await _claim_all(store, worker)
+    places = [(limit.tenant, limit.key) for limit in await store.limits()]
+
+    uses = await store.limit_uses(places)
+
+    assert [(use.tenant, use.key, use.waiting, use.holders) for use in uses] == [
+        ("acme", "a", 0, [theirs]),
+        ("default", "a", 3, first[:2]),
+        ("default", "b", 0, first[:2]),
+        ("default", "c", 0, []),
+    ]
+    assert await store.limit_uses([]) == []
+    for dialect in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"tidewheel.store.{dialect}.limiting.MOST_WAITING", 2)
+        monkeypatch.setattr(f"tidewheel.store.{dialect}.limiting.MOST_HOLDERS", 1)
+    (use,) = await store.limit_uses([("default", "a")])
+    assert (use.waiting, use.holders) == (2, first[:1])
+    pages = [await store.limits(limit=2), await store.limits(limit=2, after=places[1])]
+    assert [(limit.tenant, limit.key) for page in pages for limit in page] == places
+    own = await store.limits(tenant="default", limit=2, after=("default", "a"))
+    assert [limit.key for limit in own] == ["b", "c"]
+
+
 async def test_runs_tell_which_keys_they_hold(store: Store, worker: Worker) -> None:
     await start(store, worker, "plain")
     await start(store, worker, "keyed", limit_keys=("a", "b"))
@@ -397,11 +428,12 @@ async def test_a_limit_that_has_another_version_is_left_alone(store: Store, work
         await store.set_limit("l", 1, version=1)
     seen = limit_version(await store.set_limit("l", 1))
     await start(store, worker, limit_keys=("l",))
-    assert [limit_version(limit) for limit in await store.limits(key="l")] == [seen], "whatever runs under it"
+    assert limit_version(await store.limit("l")) == seen, "whatever runs under it"
     await store.set_limit("l", 2, version=seen)
     for change in (store.set_limit("l", 3, version=seen), store.remove_limit("l", version=seen)):
         with pytest.raises(StaleVersion):
             await change
     assert [limit.most for limit in await store.limits()] == [2]
-    await store.remove_limit("l", version=limit_version((await store.limits())[0]))
-    assert await store.limits() == await store.limits(key="other") == []
+    await store.remove_limit("l", version=limit_version(await store.limit("l")))
+    with pytest.raises(NotFound):
+        await store.limit("l")

@@ -284,6 +284,15 @@ async def test_large_lines_and_long_words_are_found(backend: Backend, store: Sto
     assert len(await found(store, "w8999 w17")) == 20
 
 
+async def test_more_words_than_an_index_can_hold_of_one_segment_are_all_found(backend: Backend, store: Store) -> None:
+    job_id = await submit(store)
+    words = [f"größenübersprünge_{number:06d}_äöü" for number in range(50_000)]
+    await say(store, job_id, [" ".join(words[first : first + 1000]) for first in range(0, len(words), 1000)])
+    await index_all(backend, store)
+    for word in words[::1000]:
+        assert len(await found(store, word)) == 1, word
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [

@@ -65,6 +65,27 @@ async def test_pages_go_on_where_the_last_one_ended(store: Store) -> None:
     assert len(walked) == 50
 
 
+async def test_the_last_lines_come_first_for_whoever_wants_to_follow(store: Store) -> None:
+    job_id = await submit(store)
+    for token in (1, 2):
+        for first in (0, 10, 20):
+            await store.append_logs([a_line(job_id, number, token) for number in range(first, min(first + 10, 25))])
+    lines = await store.logs(job_id)
+
+    assert await store.last_logs(job_id, limit=7) == lines[-7:]
+    assert await store.last_logs(job_id, limit=1000) == lines
+    walked: list[LogLine] = []
+    before = None
+    while page := await store.last_logs(job_id, before=before, limit=7):
+        assert len(page) <= 7
+        walked = [*page, *walked]
+        before = page[0].token, page[0].number
+    assert walked == lines
+    for asked, tenant in ((job_id, "b"), (uuid4(), None)):
+        with pytest.raises(NotFound):
+            await store.last_logs(asked, tenant=tenant)
+
+
 async def test_a_line_that_comes_again_is_shown_once_as_it_came_first(backend: Backend, store: Store) -> None:
     """After an answer that was lost a worker sends its lines again, perhaps on the next day."""
     job_id = await submit(store)

@@ -16,6 +16,7 @@ from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.notifying import Shares
 
 OK = Answer(accepted=True, told="200")
 BUSY = Answer(accepted=False, told="503")
@@ -100,7 +101,7 @@ async def test_the_message_says_what_happened(store: Store, worker: Worker) -> N
     assert len(await heard(store)) == 1
     (parcel,) = await store.take_deliveries()
     assert parcel.text == "backup is dead: the disk is full"
-    assert '"type":"tidewheel.job.dead"' in parcel.body
+    assert '"type":"dev.tidewheel.job.dead"' in parcel.body
     assert '"specversion":"1.0"' in parcel.body
     assert '"team":"blue"' in parcel.body
 
@@ -172,7 +173,7 @@ async def test_two_who_tell_at_once_tell_once(backend: Backend, store: Store, wo
     await other.spread_happenings()
     keys = [d.key for d in await heard(store)]
     assert len(keys) == len(set(keys)) == 20
-    taken = await store.take_deliveries(limit=15) + await other.take_deliveries(limit=15)
+    taken = await store.take_deliveries(Shares(all=15)) + await other.take_deliveries(Shares(all=15))
     assert len({parcel.delivery_id for parcel in taken}) == 20
 
 
@@ -225,7 +226,7 @@ async def test_a_receiver_that_is_gone_disables_its_channel(store: Store, worker
     await store.submit([a_job(), a_job()])
     await finish(store, worker, await claim(store, worker))
     await heard(store)
-    parcel, *_ = await store.take_deliveries(limit=1)
+    parcel, *_ = await store.take_deliveries(Shares(all=1))
     assert await store.close_delivery(parcel, GONE)
     (channel,) = await store.channels()
     assert channel.disabled
@@ -266,6 +267,34 @@ async def test_neither_address_nor_secret_is_ever_shown_again(store: Store, work
     for hidden in (made.secret, "s3cret"):
         assert hidden not in told + repr(parcel)
     assert (await store.channels())[0].shown == "https://example.org/…"
+
+
+async def test_a_secret_is_changed_and_the_old_one_goes_on_for_a_while(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    made = await listen(store, Event.SUCCEEDED, tenant="acme")
+    again = await store.rotate_secret(made.channel.id, keep=HOUR, tenant="acme")
+    assert again.channel == made.channel
+    assert again.secret not in (None, made.secret)
+    await finish(store, worker, [await start(store, worker, tenant="acme")])
+    await heard(store)
+    (parcel,) = await store.take_deliveries()
+    assert (parcel.secret, parcel.old_secret) == (again.secret, made.secret)
+    await store.close_delivery(parcel, BUSY)
+    await backend.clock.advance(HOUR)
+    (parcel,) = await store.take_deliveries()
+    assert (parcel.secret, parcel.old_secret) == (again.secret, None)
+
+
+async def test_a_secret_that_cannot_be_changed_is_left_alone(store: Store) -> None:
+    made = await listen(store, Event.SUCCEEDED, tenant="acme")
+    service = await store.add_channel(ChannelSpec(name="mail", address="mailtos://user:hunter2@mail.example"))
+    with pytest.raises(NotFound):
+        await store.rotate_secret(made.channel.id, tenant="other")
+    with pytest.raises(Invalid, match="webhook"):
+        await store.rotate_secret(service.channel.id)
+    with pytest.raises(Invalid, match="keep"):
+        await store.rotate_secret(made.channel.id, keep=31 * DAY)
 
 
 async def test_names_of_channels_are_taken_once(store: Store) -> None:

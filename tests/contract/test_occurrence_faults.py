@@ -42,7 +42,9 @@ async def make_schedules(store: Store) -> None:
         await store.create_schedule(a_schedule(name, Interval(TEN), kind=name, overlap=Overlap(name)))
 
 
-@pytest.mark.parametrize("point", ["looked", "occurrences", "jobs", "schedules", "recorded"])
+@pytest.mark.parametrize(
+    "point", ["keeper:looked", "store:occurrences", "store:jobs", "store:schedules", "keeper:recorded"]
+)
 async def test_killed_while_it_records_it_leaves_each_occurrence_with_its_job_or_not_at_all(
     store: Store, backend: Backend, point: str
 ) -> None:
@@ -57,7 +59,7 @@ async def test_killed_while_it_records_it_leaves_each_occurrence_with_its_job_or
         assert await fates(store, name) == [(START + n * TEN, Fate.MADE) for n in range(1, 7)]
 
 
-@pytest.mark.parametrize("point", ["decided", "looked"])
+@pytest.mark.parametrize("point", ["store:decided", "keeper:decided", "keeper:looked"])
 async def test_killed_while_it_decides_it_leaves_each_decision_made_or_open(
     store: Store, backend: Backend, worker: Worker, point: str
 ) -> None:

@@ -124,6 +124,7 @@ async def test_what_was_missed_is_recorded_with_its_reason_and_has_no_job(store:
     assert {job.run_at for job in jobs} == {START + HOUR}
     assert {job.due_at for job in jobs} == {START + HOUR, START + 50 * MINUTE}
     assert (await store.get_schedule(made.id)).fired == 6
+    assert (await store.missed(), await store.finished()) == (4, {})
 
 
 async def test_a_schedule_that_has_had_its_occurrences_ends(store: Store, backend: Backend) -> None:

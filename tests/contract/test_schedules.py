@@ -11,14 +11,14 @@ import pytest
 from tests.builders import DAY, HOUR, MINUTE, SECOND, a_claim, a_job, a_schedule, needing
 from tests.contract.backends import START, Backend
 from tests.contract.planning import record_ahead
-from tests.contract.steps import everything, stores_on
+from tests.contract.steps import claim, everything, settle, stores_on
 from tidewheel.errors import Invalid, KeyReused, NameTaken, NotFound, StaleVersion
 from tidewheel.model.misfire import Misfire
 from tidewheel.model.overlap import Overlap
 from tidewheel.model.priority import Priority
 from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.schedule import Fate, ScheduleSpec, Triggered
-from tidewheel.model.states import State
+from tidewheel.model.states import Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
 from tidewheel.triggers import Cron, Interval, Once
@@ -287,6 +287,54 @@ async def test_lists_go_page_by_page_and_keep_tenants_apart(store: Store) -> Non
     for limit in (0, 1001):
         with pytest.raises(Invalid, match="limit"):
             await store.schedules(limit=limit)
+
+
+async def test_those_that_fire_next_come_first(store: Store) -> None:
+    late = await store.create_schedule(a_schedule("late", Interval(3 * HOUR)))
+    soon = await store.create_schedule(a_schedule("soon", Interval(MINUTE)))
+    paused = await store.create_schedule(a_schedule("paused", Interval(SECOND)))
+    await store.pause_schedule(paused.id)
+    middle = await store.create_schedule(a_schedule("middle", Interval(HOUR)))
+    theirs = await store.create_schedule(a_schedule("theirs", Interval(SECOND), tenant="acme"))
+
+    assert await store.coming_schedules(tenant="default") == [soon, middle, late]
+    assert await store.coming_schedules(tenant="default", limit=2) == [soon, middle]
+    assert await store.coming_schedules(tenant="acme") == [theirs]
+    assert await store.coming_schedules(tenant="nobody") == []
+
+
+async def test_what_became_of_the_last_occurrences_of_many_is_told_at_once(
+    store: Store, backend: Backend, worker: Worker
+) -> None:
+    """Also of one that failed first: it is its first run that was on time, or was not."""
+    kept = await store.create_schedule(a_schedule("kept"))
+    other = await store.create_schedule(a_schedule("other", queue="nobody"))
+    never = await store.create_schedule(a_schedule("never", tenant="acme"))
+    await store.trigger_schedule(kept.id)
+    await backend.clock.advance(2 * SECOND)
+    [run] = await claim(store, worker)
+    await settle(store, worker, run, Cause.FAILED)
+    await backend.clock.advance(3 * SECOND)
+    [run] = await claim(store, worker)
+    assert [one.state for one in await store.past_occurrences([kept.id])] == [State.RUNNING]
+    await settle(store, worker, run)
+    for schedule in (kept, other, other, other):
+        await store.trigger_schedule(schedule.id)
+    await backend.clock.advance(SECOND)
+
+    past = await store.past_occurrences([other.id, never.id, kept.id, uuid4()], each=2)
+
+    told = [(one.occurrence.schedule_id, one.state, one.started_at) for one in past]
+    assert told == [
+        (other.id, State.QUEUED, None),
+        (other.id, State.QUEUED, None),
+        (kept.id, State.QUEUED, None),
+        (kept.id, State.SUCCEEDED, START + 2 * SECOND),
+    ]
+    recorded = [*(await store.occurrences(other.id))[:2], *await store.occurrences(kept.id)]
+    assert [one.occurrence for one in past] == recorded
+    assert await store.past_occurrences([kept.id], tenant="acme") == []
+    assert await store.past_occurrences([]) == []
 
 
 async def test_another_tenants_schedule_does_not_exist(store: Store) -> None:

@@ -9,8 +9,10 @@ import pytest
 from tests.builders import HOUR, SECOND, a_job, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, everything, finish, settle, start, submit
-from tidewheel.errors import NotFound, Unavailable
+from tidewheel.errors import Invalid, NotFound, Unavailable
+from tidewheel.model.job import Options
 from tidewheel.model.outcome import Failure
+from tidewheel.model.priority import Priority
 from tidewheel.model.states import ACTIVE, FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
@@ -203,6 +205,25 @@ async def test_a_walk_that_looks_at_little_at_a_time_passes_over_nothing(
     where = JobFilter(tenant=tenant, states=frozenset({State.QUEUED, State.CANCELLED}))
     assert [job.id for job in await everything(store, where, page=page)] == ids[::-1]
     assert len(await everything(store, JobFilter(tenant=tenant), page=page)) == 17
+    assert len(await everything(store, JobFilter(tenant=tenant, text="ech"), page=page)) == 17
+    assert await everything(store, JobFilter(tenant=tenant, text="other"), page=page) == []
+
+
+async def test_few_jobs_with_a_word_are_found_behind_many_others_that_failed(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("postgres", "sqlite"):
+        monkeypatch.setattr(f"tidewheel.store.{name}.searching.SCAN", 10)
+    needle = await submit(store, "needle")
+    await store.submit(some_jobs(30))
+    await finish(store, worker, await claim(store, worker, 31), Cause.GAVE_UP)
+    failed = frozenset({State.DEAD, State.EXPIRED})
+
+    page = await store.find(JobFilter(states=failed, text="needle"))
+    assert page.jobs == []
+    assert page.next is not None
+    assert [job.id for job in await everything(store, JobFilter(states=failed, text="needle"))] == [needle]
+    assert len(await everything(store, JobFilter(states=failed), page=7)) == 31
 
 
 async def test_who_looks_for_finished_jobs_need_not_walk_over_waiting_ones_nor_the_other_way_round(
@@ -245,3 +266,78 @@ async def test_jobs_are_found_by_a_part_of_the_message_of_their_error(store: Sto
     assert set(await found("disk", tenant="t")) == {run.job_id for run in dead if run.kind == "b"}
     assert set(await found("100% of", kind="a", label=("zone", "x"))) == {run.job_id for run in dead if run.kind == "a"}
     assert await found("DISK") == await found("_") == await found("disk", tenant="nobody") == []
+
+
+async def found_by(store: Store, text: str, **fields: Any) -> set[UUID]:
+    return {job.id for job in await everything(store, JobFilter(text=text, **fields))}
+
+
+async def test_jobs_are_found_by_words_in_what_people_know_them_by(store: Store, worker: Worker) -> None:
+    run = await start(store, worker, "thumbnail")
+    options = Options(name="Monthly Report", description="for the board, 100% of it")
+    report = await submit(store, "report.build", options=options, labels={"team": "blue", "city": "Köln"})
+    other = await submit(store, "report.send", labels={"team": "red"}, queue="elsewhere")
+    assert await found_by(store, "thumb") == {run.job_id}
+    error = Failure(reason="error", message="no such file: Cat_1.png", detail="board")
+    await settle(store, worker, run, Cause.GAVE_UP, error=error)
+    for text, expected in {
+        "report": {report, other},
+        "REPORT.b": {report},
+        "monthly board": {report},
+        "report board": {report},
+        '"monthly report"': {report},
+        '"report monthly"': set(),
+        "team=blue": {report},
+        "team=": {report, other},
+        "Köln": {report},
+        "100%": {report},
+        "1%0": set(),
+        "cat_1": {run.job_id},
+        "cat?1": set(),
+        "cat.1": set(),
+        '"such file: cat"': {run.job_id},
+        "nothing": set(),
+        str(other): {other},
+        str(run.job_id).upper(): {run.job_id},
+        str(uuid4()): set(),
+    }.items():
+        assert await found_by(store, text) == expected, text
+    assert await found_by(store, "report", queue="elsewhere") == {other}
+    assert await found_by(store, "cat_1", states=frozenset({State.DEAD})) == {run.job_id}
+    assert await found_by(store, "cat_1", states=frozenset({State.RUNNING})) == set()
+    assert await found_by(store, str(run.job_id), states=frozenset({State.DEAD})) == {run.job_id}
+    assert await found_by(store, "report", tenant="nobody") == set()
+    assert await found_by(store, "report", tenant="default") == {report, other}
+
+
+@pytest.mark.parametrize("text", ["", "  ", "x" * 401, " ".join(map(str, range(21)))])
+async def test_words_that_cannot_be_read_are_refused(store: Store, text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        await store.find(JobFilter(text=text))
+    assert refused.value.field == "text"
+
+
+async def test_fresh_numbers_need_no_census(
+    backend: Backend, store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await start(store, worker)
+    await store.submit([*some_jobs(3, "default"), a_job("other", tenant="acme", priority=Priority.HIGH)])
+    assert (await store.counts()).rows == []
+
+    counted = await store.counts(fresh=True)
+
+    assert counted.as_of == backend.clock.now()
+    told = {(row.tenant, row.state, row.priority): row.jobs for row in counted.rows}
+    assert told == {
+        ("acme", State.QUEUED, Priority.HIGH): 1,
+        ("default", State.QUEUED, Priority.MEDIUM): 3,
+        ("default", State.RUNNING, Priority.MEDIUM): 1,
+    }
+    assert sum(row.jobs for row in (await store.counts(tenant="acme", fresh=True)).rows) == 1
+    assert (await store.counts(tenant="nobody", fresh=True)).rows == []
+    for dialect in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"tidewheel.store.{dialect}.searching.MOST_FRESH", 4)
+    assert (await store.counts(fresh=True)).rows == []
+    assert (await store.counts(tenant="acme", fresh=True)).rows != []
+    await store.take_census()
+    assert {row.jobs for row in (await store.counts(fresh=True)).rows} == {1, 3}

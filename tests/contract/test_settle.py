@@ -11,7 +11,15 @@ from tests.contract.backends import Backend
 from tests.contract.steps import check_conserved, claim, finish, in_order, settle, start, state_of, submit
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Attempt, Run
-from tidewheel.model.outcome import MAX_LOSSES, MAX_RESULT_BYTES, REPORTABLE, Failure, Outcome, Verdict
+from tidewheel.model.outcome import (
+    MAX_LOSSES,
+    MAX_RESULT_BYTES,
+    REPORTABLE,
+    Failure,
+    Outcome,
+    Verdict,
+    own_location,
+)
 from tidewheel.model.states import FINAL, Cause, State, end_of_run, move
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
@@ -49,10 +57,28 @@ async def test_a_result_is_kept(backend: Backend, store: Store, worker: Worker) 
     began = backend.clock.now() + SECOND
     await backend.clock.advance(3 * SECOND)
     result = '{"ok": [1, "ü", null]}'
-    await settle(store, worker, run, result=result, result_location="s3://b/k", started_at=began)
+    place = own_location(run.job_id, run.token)
+    await settle(store, worker, run, result=result, result_location=place, started_at=began)
     job = await store.get(run.job_id)
-    assert (job.state, job.result, job.result_location) == (State.SUCCEEDED, {"ok": [1, "ü", None]}, "s3://b/k")
+    assert (job.state, job.result, job.result_location) == (State.SUCCEEDED, {"ok": [1, "ü", None]}, place)
     assert (job.last_started_at, job.last_ended_at, job.error) == (began, backend.clock.now(), None)
+
+
+@pytest.mark.parametrize("cause", [Cause.RETURNED, Cause.FAILED])
+async def test_a_result_is_nowhere_but_at_the_place_of_its_own_run(store: Store, worker: Worker, cause: Cause) -> None:
+    other, *runs = [await start(store, worker) for _ in range(5)]
+    places = [
+        own_location(other.job_id, other.token),
+        own_location(runs[1].job_id, runs[1].token + 1),
+        f"blob:sha256/ab/{'c' * 62}",
+        f"blob:outputs/{runs[3].job_id}/1/files/result.json",
+    ]
+    for run, place in zip(runs, places, strict=True):
+        assert await settle(store, worker, run, cause, result=None, result_location=place) is Verdict.UNSTORABLE
+        job = await store.get(run.job_id)
+        assert (job.state, job.result_location) == (State.DEAD, None)
+        assert job.error is not None
+        assert "result_location" in job.error.message
 
 
 async def test_a_result_may_be_nothing(store: Store, worker: Worker) -> None:

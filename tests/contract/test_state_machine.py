@@ -19,7 +19,7 @@ EXAMPLES, STEPS = (1_000, 80) if LONG else (70, 45)
 EVENTS = (
     *("claimed", "lease lost", "reaped", "lost", "redriven", "expired", "dropped", "cancelling", "held", "followed"),
     "too old",
-    *("recorded", "taken back", "overlapped", "triggered", "NameTaken", "StaleVersion"),
+    *("recorded", "taken back", "due before a change", "overlapped", "triggered", "NameTaken", "StaleVersion"),
     *("KeyReused", "AlreadyActive", "known key", Verdict.ACCEPTED, Verdict.REPEATED, Verdict.STALE),
 )
 STATES = tuple(State)

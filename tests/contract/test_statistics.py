@@ -56,6 +56,24 @@ async def test_what_ended_is_counted_at_once_and_stays_so_when_it_is_folded(
     assert await store.fold_statistics() == 0
 
 
+@pytest.mark.native("the numbers of all tenants are the server's own")
+async def test_how_many_ever_ended_never_falls_whatever_is_folded_or_removed(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await store.submit(some_jobs(3))
+    await finish(store, worker, await claim(store, worker, 3))
+    assert await store.finished() == {("default", State.SUCCEEDED): 3}
+    await fold_all(store, 1)
+    await backend.clock.advance(500 * DAY)
+    await fold_all(store)
+    assert await store.finished() == {("default", State.SUCCEEDED): 3}
+    await store.cancel(await submit(store, "c"))
+    expected = {("default", State.SUCCEEDED): 3, ("default", State.CANCELLED): 1}
+    assert await store.finished() == expected
+    await fold_all(store)
+    assert await store.finished() == expected
+
+
 async def test_delays_and_run_times_are_counted_in_buckets(backend: Backend, store: Store, worker: Worker) -> None:
     await store.submit(some_jobs(4))
     await backend.clock.advance(3 * SECOND)

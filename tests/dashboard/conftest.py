@@ -40,8 +40,8 @@ def shown(all_sites: list[Site]) -> Site:
 
 
 @pytest.fixture(scope="session")
-def world(site: Site) -> World:
-    return site.run(fill(site.store))
+def world(site: Site, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return site.run(fill(site.store, site.blobs, tmp_path_factory.mktemp("world")))
 
 
 @pytest.fixture(scope="module")

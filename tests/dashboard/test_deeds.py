@@ -90,9 +90,29 @@ def test_filters_apply_at_once_and_live_in_the_address(page: Page, site: Site) -
     page.reload()
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_label("Search").fill(str(job))
-    page.keyboard.press("Enter")
-    page.goto(f"/ui/jobs?q={job}")
+    expect(page).to_have_url(re.compile(rf"/ui/jobs/{job}$"))
     expect(page.locator("h1")).to_have_text("needle")
+
+
+def test_a_filter_that_is_changed_leaves_the_others_as_they_are(page: Page, site: Site) -> None:
+    fields = {"queue": "kept", "labels": {"team": "kept"}}
+    submit(site, "kept.a", **fields)
+    submit(site, "kept.b", **fields)
+    ended = submit(site, "kept.a", **fields)
+    submit(site, "kept.a", queue="kept")
+    site.run(site.store.cancel(ended))
+    page.goto("/ui/jobs?kind=kept.a&label=team%3Dkept")
+    expect(page.locator("tbody tr")).to_have_count(2)
+
+    page.get_by_label("State").select_option("waiting")
+
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"state=queued.*kind=kept\.a.*label=team%3Dkept"))
+    page.get_by_role("link", name="Cancel all that match").click()
+    expect(page.locator(".figure")).to_have_text("1")
+    page.get_by_role("link", name="Back").click()
+    page.get_by_role("link", name="Without label team=kept").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
 
 
 def test_a_schedule_is_paused_resumed_and_triggered(page: Page, site: Site) -> None:

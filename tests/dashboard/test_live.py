@@ -2,12 +2,18 @@
 
 import re
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.builders import a_claim, a_job, a_worker, outcome_of
 from tests.dashboard.site import Site
 from tests.dashboard.world import write
 from tidewheel.model.job import Run
+from tidewheel.model.priority import Priority
+
+
+def number_in(element: Locator) -> int:
+    return int(element.inner_text())
+
 
 EVIL_LINE = "<img src=x onerror='window.hacked=1'> live"
 
@@ -52,6 +58,49 @@ def test_the_page_of_a_job_follows_its_log_and_its_end(page: Page, site: Site) -
 
     expect(page.locator(".title .state")).to_contain_text("succeeded")
     expect(page.locator("#log li")).to_have_count(3)
+
+
+def test_a_long_log_shows_its_end_and_follows_also_while_something_is_searched_for(page: Page, site: Site) -> None:
+    run, _ = start(site, "chatters")
+    site.run(write(site.store, run, "needle zero", *(f"line {number}" for number in range(1, 600))))
+    page.goto(f"/ui/jobs/{run.job_id}")
+    expect(page.locator("#log li")).to_have_count(500)
+    expect(page.locator("#log li").last).to_contain_text("line 599")
+
+    site.run(write(site.store, run, "line 600", first=600))
+    expect(page.locator("#log li").last).to_contain_text("line 600")
+    page.locator("#log").scroll_into_view_if_needed()
+    expect(page.locator("#log li").last).to_be_in_viewport()
+    page.get_by_label("Find in the log").fill("needle")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("find=needle"))
+    expect(page.locator("#log li")).to_have_count(1)
+    expect(page.locator("#log li")).to_contain_text("needle zero")
+    site.run(write(site.store, run, "dull", "another needle", first=601))
+
+    expect(page.locator("#log li:visible")).to_have_count(2)
+    expect(page.locator("#log li:visible").last).to_contain_text("another needle")
+    page.get_by_role("link", name="The last lines").click()
+    page.get_by_role("link", name="Earlier lines").click()
+    expect(page.locator("#log li").first).to_contain_text("needle zero")
+
+
+def test_the_overview_tells_what_runs_and_waits_within_moments(page: Page, site: Site) -> None:
+    """No keeper counts here: only a page that counts by itself, and is told at once, can be true so soon."""
+    page.goto("/ui")
+    expect(page.locator("#pulse-light")).to_have_text("live")
+    tile = page.locator(".tile", has=page.get_by_role("heading", name="Running"))
+    waits = page.locator(".tile", has=page.get_by_role("heading", name="Waiting"))
+    before, high = number_in(tile.locator(".figure")), waits.locator(".sub").inner_text()
+
+    run, _ = start(site, "noticed.at.once")
+    site.run(site.store.submit([a_job("urgent", queue="nobody", priority=Priority.HIGH)]))
+
+    expect(tile.locator(".figure")).to_have_text(str(before + 1), timeout=5_000)
+    expect(page.get_by_role("link", name="noticed.at.once", exact=True)).to_be_visible(timeout=5_000)
+    expect(waits.locator(".sub")).not_to_have_text(high, timeout=5_000)
+    expect(page.locator("main")).not_to_contain_text("counted now and then")
+    assert run.token == 1
 
 
 def test_the_overview_counts_and_draws(page: Page, site: Site) -> None:

@@ -8,51 +8,9 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard.conftest import Watched
+from tests.dashboard.places import PAGES
 from tests.dashboard.site import Site
 from tests.dashboard.world import World
-
-PAGES = {
-    "/ui": ["Throughput", "Encode the trailer", "no such file: cat.png", "backup", "atlas/runner-0", "2 alerts fire"],
-    "/ui/jobs": ["Nightly report", "thumbnail", "team=blue", "held", "blocked"],
-    "/ui/jobs?state=dead": ["thumbnail", "show all"],
-    "/ui/jobs?error=no+such+file": ["thumbnail"],
-    "/ui/jobs?state=nonsense": ["must be one or several of"],
-    "/ui/jobs/{world.running}": ["frame 2 of 5", "40 %", "frame 1", "run 1"],
-    "/ui/jobs/{world.done}": ["wrote report.pdf", '"pages": 12', "50 MiB", "behind namespaces, seccomp"],
-    "/ui/jobs/{world.dead}": ["no such file: cat.png", "timeout: too slow", "run 2", "Retry"],
-    "/ui/jobs/{world.held}": ["Why is it not running?", "holds it"],
-    "/ui/jobs/{world.child}": ["It waits for 1 other job", "etl.index", "etl.notify", "Dependencies"],
-    "/ui/jobs/bulk?action=cancel&queue=mail": ["job would be cancelled", "Cancel 1 job"],
-    "/ui/jobs/{world.evil}": ["<script>window.hacked=1</script>", "{{7*7}}"],
-    "/ui/jobs?q=%3Cscript%3Ewindow.hacked=1%3C/script%3E=1": ["<script>"],
-    "/ui/jobs?state=%22%3E%3Cscript%3Ewindow.hacked=1%3C/script%3E": ["must be one or several of"],
-    "/ui/schedules/{world.evil_schedule}": ["<script>window.hacked=1</script>"],
-    "/ui/schedules": ["backup", "cleanup", "paused"],
-    "/ui/schedules/{world.schedule}": ["Europe/Berlin", "Coming", "manual", "Copies all"],
-    "/ui/schedules/{world.paused}": ["It is paused", "Resume"],
-    "/ui/dead-letters": ["no such file: cat.png", "Redrive"],
-    "/ui/dead-letters/redrive?kind=thumbnail": ["Redrive 1 job"],
-    "/ui/logs": ["reading 12 tables", "<script>window.hacked=1</script>"],
-    "/ui/logs?q=report": ["wrote report.pdf"],
-    "/ui/artifacts": ["model.bin", "without a name", "12 B"],
-    "/ui/gates": ["hold", "mail.send", "Close a gate"],
-    "/ui/limits": ["api.example", "Set a limit"],
-    "/ui/queues": ["video.encode", "high 1"],
-    "/ui/workers": ["atlas/runner-0", "1 running", "cpu", "0 of 4"],
-    "/ui/alerts": ["queue mail waits", "Acknowledge", "100 thumbnails died", "all rules", "<script>window.hacked=1"],
-    "/ui/notifications": [
-        "https://hooks.example.org/…",
-        "operators",
-        "answered 410",
-        "Enable",
-        "Resend",
-        "<script>window.hacked=1",
-    ],
-    "/ui/notifications?state=sent": ["Nothing was sent that is sent"],
-    "/ui/keys": ["There are no keys", "Make a key"],
-    "/ui/audit": ["Audit log"],
-    "/ui/login": ["Your key"],
-}
 
 
 class Visited(NamedTuple):
@@ -98,6 +56,14 @@ def test_a_page_fits_on_a_phone(visited: Visited) -> None:
     visited.page.set_viewport_size({"width": 375, "height": 700})
 
     assert visited.page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+def test_the_menu_is_seen_whole(visited: Visited) -> None:
+    visited.page.set_viewport_size({"width": 1180, "height": 700})
+
+    assert visited.page.evaluate(
+        "[...document.querySelectorAll('.menu')].every((menu) => menu.scrollWidth <= menu.clientWidth)"
+    )
 
 
 def test_markup_in_what_users_wrote_stays_text(visited: Visited) -> None:

@@ -1,14 +1,21 @@
 """A small world with a bit of everything, and with markup in every text that a user may choose."""
 
 import hashlib
+import json
+import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID
 
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tests.dashboard.site import CLOCK
+from tidewheel.blobs import Blobs
+from tidewheel.model.access import Action, Actor, Role
 from tidewheel.model.alert import Finding, Rule, WindowSpec
+from tidewheel.model.api_key import ENTROPY, KeySpec, make_key
 from tidewheel.model.artifact import ArtifactSpec
+from tidewheel.model.audit import change_by
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Options, Run
@@ -23,6 +30,9 @@ from tidewheel.store.base import Store
 from tidewheel.triggers import Cron
 
 EVIL = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'">{{7*7}}'
+EVIL_FILE = "<img src=x onerror=window.hacked=1>.txt"
+OUTPUT = b"left behind"
+ARTIFACT = b"brought along"
 SHORT_EVIL = "<script>window.hacked=1</script>\"'"
 
 
@@ -41,10 +51,14 @@ class World:
     schedule: UUID
     paused: UUID
     evil_schedule: UUID
+    spring: UUID
+    evil_running: UUID
+    evil_result: UUID
+    artifact: str
 
 
-async def fill(store: Store) -> World:
-    """Fill a store."""
+async def fill(store: Store, blobs: Blobs, folder: Path) -> World:
+    """Fill a store, and the place of what is too large for it."""
     worker = await store.register(
         a_worker("atlas/runner-0", queues=("default", "mail"), offer=Offer(resources={"cpu": 4000, "memory": 8 << 30}))
     )
@@ -65,8 +79,9 @@ async def fill(store: Store) -> World:
         ),
         await store.create_schedule(a_schedule("cleanup")),
         await store.create_schedule(a_schedule("evil", description=EVIL, args={EVIL: EVIL}, labels={"x": EVIL})),
+        await store.create_schedule(a_schedule("spring", Cron("30 2 * 3 0", "Europe/Berlin"))),
     ]
-    await store.trigger_schedule(schedules[0].id)
+    await _occurred(store, worker.id, schedules[0].id)
     await store.pause_schedule(schedules[1].id)
     for name in ("model.bin", "", SHORT_EVIL):
         digest = hashlib.sha256(name.encode()).hexdigest()
@@ -75,8 +90,84 @@ async def fill(store: Store) -> World:
         )
     await _tell(store)
     await _worry(store)
-    await store.take_census()
-    return World(worker.id, running, done, dead, held, parent, child, evil, *(schedule.id for schedule in schedules))
+    await _hold_up(store)
+    await _write_down(store)
+    evil_running, evil_result = await _evil_runs(store)
+    await _leave(blobs, folder, evil_result)
+    digest = await blobs.put_bytes(ARTIFACT)
+    await store.add_artifact(
+        ArtifactSpec(tenant="default", digest=digest, size=len(ARTIFACT), name="real.bin", created_by="me")
+    )
+    backup, cleanup, evil_schedule, spring = [schedule.id for schedule in schedules]
+    return World(
+        worker=worker.id,
+        running=running,
+        done=done,
+        dead=dead,
+        held=held,
+        parent=parent,
+        child=child,
+        evil=evil,
+        schedule=backup,
+        paused=cleanup,
+        evil_schedule=evil_schedule,
+        spring=spring,
+        evil_running=evil_running,
+        evil_result=evil_result,
+        artifact=digest,
+    )
+
+
+async def _occurred(store: Store, worker: UUID, schedule: UUID) -> None:
+    """An occurrence whose job failed first and was done then."""
+    made = (await store.trigger_schedule(schedule)).occurrence.job_id
+    assert made is not None
+    run = await _start(store, worker, made)
+    await store.settle(worker, [outcome_of(run, Cause.FAILED)])
+    run = await _start(store, worker, made)
+    await store.settle(worker, [outcome_of(run)])
+
+
+async def _hold_up(store: Store) -> None:
+    """Gates of the other kinds, and a limit that someone holds and others wait for."""
+    await store.close_gate(GateSpec(mode=GateMode.SLOW, kind="slowed", tenant="default", rate=2.5))
+    await store.close_gate(GateSpec(mode=GateMode.DROP, kind="dropped", tenant="default"))
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="held.for.all", reason="of everyone"))
+    await store.submit([a_job("held.for.all", tenant="acme", queue="nobody") for _ in range(3)])
+    await store.set_limit("printer", 1)
+    await store.submit([a_job("print", queue="printers", limit_keys=("printer",)) for _ in range(3)])
+    worker = await store.register(a_worker("printing/runner-0", queues=("printers",)))
+    while (await store.claim(a_claim(worker.id, 5, queues=("printers",)))).runs:
+        pass
+
+
+async def _write_down(store: Store) -> None:
+    """A key and an entry of the audit log by someone with a strange name."""
+    actor = Actor(role=Role.ADMIN, name=SHORT_EVIL)
+    made = make_key(secrets.token_bytes(ENTROPY))
+    await store.create_key(KeySpec(name=SHORT_EVIL, role=Role.VIEWER, tenant="default"), made.proof, by=actor)
+    await store.audit([change_by(actor, Action.GATES_WRITE, EVIL, tenant="default", reason=EVIL, **{EVIL: EVIL})])
+
+
+async def _evil_runs(store: Store) -> tuple[UUID, UUID]:
+    """A job that runs on a worker with a strange name, and one that has a strange result."""
+    offer = Offer(labels={"zone": SHORT_EVIL})
+    worker = await store.register(a_worker(SHORT_EVIL, queues=("evil",), offer=offer))
+    options = Options(name="strange run", description=EVIL)
+    await store.submit([a_job("evil.run", queue="evil", options=options) for _ in range(2)])
+    first, second = (await store.claim(a_claim(worker.id, 2, queues=("evil",)))).runs
+    note = RunNote(job_id=first.job_id, token=first.token, progress=0.5, message=EVIL)
+    await store.note(worker.id, [note])
+    await store.settle(worker.id, [outcome_of(second, result=json.dumps({EVIL: EVIL}))])
+    return first.job_id, second.job_id
+
+
+async def _leave(blobs: Blobs, folder: Path, job: UUID) -> None:
+    """Files that a run left behind."""
+    left = folder / "left"
+    left.write_bytes(OUTPUT)
+    for name in ("plots/a.txt", EVIL_FILE):
+        await blobs.store_output(job, 1, name, left)
 
 
 async def _tell(store: Store) -> None:

@@ -5,8 +5,11 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import tomllib
 from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -132,14 +135,35 @@ def test_compose_refers_to_nothing_that_is_not_there() -> None:
             assert port.startswith("127.0.0.1:"), "nothing is published to the world"
 
 
-def test_the_health_check_of_compose_tells_a_server_from_none() -> None:
+class Answering(BaseHTTPRequestHandler):
+    """A server that is ready or is not."""
+
+    status = HTTPStatus.OK
+
+    def do_GET(self) -> None:
+        self.send_response(self.status if self.path == "/readyz" else HTTPStatus.NOT_FOUND)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize("status", [HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE, None], ids=str)
+def test_the_health_check_of_compose_tells_a_server_that_is_ready_from_others(status: HTTPStatus | None) -> None:
     _, program, *words = COMPOSE["services"]["server"]["healthcheck"]["test"]
     assert program == "python3"
-    done = subprocess.run(
-        [sys.executable, *words[:-1], words[-1].replace("8433", "9")], check=False, capture_output=True, timeout=60
-    )
-    assert done.returncode != 0
-    assert b"SyntaxError" not in done.stderr
+    handler = type("Handler", (Answering,), {"status": status})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        asked = words[-1].replace("8433", str(server.server_port))
+        assert asked != words[-1]
+        if status is None:
+            server.shutdown()
+            server.server_close()
+        done = subprocess.run([sys.executable, *words[:-1], asked], check=False, capture_output=True, timeout=60)
+        server.shutdown()
+
+    assert (done.returncode == 0) == (status is HTTPStatus.OK), done.stderr
 
 
 def test_the_image_copies_what_is_there_and_installs_extras_that_exist() -> None:

@@ -30,7 +30,7 @@ def test_the_program_about_channels_does_what_it_says(tmp_path: Path) -> None:
 def test_the_receiver_of_the_page_believes_what_is_signed(tmp_path: Path) -> None:
     _, receive = save(tmp_path, PAGE)
     secret = "whsec_" + base64.b64encode(bytes(32)).decode()
-    body = json.dumps({"id": "a.1.dead", "type": "tidewheel.job.dead", "data": {"job_id": "a"}})
+    body = json.dumps({"id": "a.1.dead", "type": "dev.tidewheel.job.dead", "data": {"job_id": "a"}})
     now = SystemClock().now().astimezone(UTC)
     headers = {
         "webhook-id": "a.1.dead",
@@ -39,7 +39,9 @@ def test_the_receiver_of_the_page_believes_what_is_signed(tmp_path: Path) -> Non
     }
     with (tmp_path / receive).open("a") as file:
         file.write(f"\n\nprint(receive({body.encode()!r}, {headers!r}, {secret!r}))\n")
-    assert run(tmp_path, receive).strip() == "{'seen before?': 'a.1.dead', 'what': 'tidewheel.job.dead', 'job': 'a'}"
+    assert (
+        run(tmp_path, receive).strip() == "{'seen before?': 'a.1.dead', 'what': 'dev.tidewheel.job.dead', 'job': 'a'}"
+    )
 
 
 def test_the_reference_has_every_event() -> None:

@@ -55,6 +55,15 @@ def test_the_tables_of_metrics_are_those_of_the_program() -> None:
     assert text.endswith(metrics() + "\n"), "paste the output of tidewheel.observe.catalogue.reference()"
 
 
+def test_the_usual_names_of_the_field_are_among_the_metrics() -> None:
+    usual = (
+        "jobs_submitted_total jobs_finished_total job_run_seconds job_wait_seconds queue_depth queue_oldest_seconds "
+        "running_jobs lease_lost_total retries_total dead_letters schedule_lag_seconds schedule_missed_total limit "
+        "limit_in_use leader db_dead_tuples store_latency_seconds"
+    )
+    assert {f"tide_{name}" for name in usual.split()} <= CATALOGUE.keys()
+
+
 def test_metrics_that_pages_name_exist() -> None:
     series = {f"{name}{end}" for name in CATALOGUE for end in ("", "_bucket", "_sum", "_count")}
     for page in DOCS:

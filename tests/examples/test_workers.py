@@ -34,7 +34,7 @@ NODE = Example(
     ("node", str(EXAMPLES / "node-worker/worker.mjs")),
     {"kind": "demo.add", "args": {"a": 2, "b": 40}},
     42,
-    "",
+    "adding 2 and 40",
     "demo.fail",
     "demo.slow",
 )
@@ -107,15 +107,16 @@ def test_jobs_succeed_with_result_and_lines_or_fail_with_an_error(
     example: Example, client: httpx.Client, tmp_path: Path
 ) -> None:
     good = submit(client, **example.good)
+    secretive = submit(client, example.good["kind"], {"a": [{"$secret": "password"}]})
     bad = submit(client, example.bad, retry={"max_attempts": 2, "delay": 0, "cap": 0})
     with running(example, client, tmp_path / "log"):
-        done, dead = ended(client, good), ended(client, bad)
+        done, dead, refused = ended(client, good), ended(client, bad), ended(client, secretive)
 
     assert (done["state"], done["result"]) == ("succeeded", example.result)
     assert (dead["state"], dead["failures"]) == ("dead", 2)
     assert "no luck today" in dead["error"]["message"]
-    if example.said:
-        assert example.said in [line["text"] for line in client.get(f"{good}/logs").json()["lines"]]
+    assert (refused["state"], refused["token"], refused["error"]["reason"]) == ("dead", 1, "error")
+    assert [line["text"] for line in client.get(f"{good}/logs").json()["lines"]] == [example.said]
 
 
 def test_a_cancelled_job_is_stopped(example: Example, client: httpx.Client, tmp_path: Path) -> None:
@@ -154,3 +155,37 @@ def test_the_job_of_a_killed_worker_runs_again_elsewhere(
         job = ended(client, slow)
 
     assert (job["state"], job["losses"], job["token"]) == ("succeeded", 1, 2)
+
+
+def test_a_worker_that_lost_its_lease_is_not_believed_and_begins_anew(
+    example: Example, client: httpx.Client, tmp_path: Path
+) -> None:
+    slow, log = submit(client, example.slow, {"seconds": 3}), tmp_path / "log"
+    with running(example, client, log, ttl=2) as process:
+        starts(client, slow)
+        os.killpg(process.pid, signal.SIGSTOP)
+        until(lambda: client.get(slow).json()["losses"] == 1, "the job to be taken from it", 60)
+        os.killpg(process.pid, signal.SIGCONT)
+        job = ended(client, slow)
+
+        assert (job["state"], job["token"], job["losses"]) == ("succeeded", 2, 1)
+        assert "the lease is lost" in log.read_text() or ", stale" in log.read_text()
+        assert log.read_text().count("registered as") == 2
+        assert log.read_text().count("no beat") <= 1, "the others arrived"
+    causes = [attempt["cause"] for attempt in client.get(f"{slow}/attempts").json()["attempts"]]
+    assert causes == ["lost", "returned"]
+
+
+def test_the_node_worker_brings_large_results_and_puts_those_of_parents_in(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("not installed: node")
+    first = submit(client, "demo.text", {"length": 100_000})
+    parent = first.rpartition("/")[2]
+    second = submit(client, "demo.add", {"a": {"$result_of": parent}, "b": "y"}, after=[parent])
+    with running(NODE, client, tmp_path / "log"):
+        assert [ended(client, one)["state"] for one in (first, second)] == ["succeeded", "succeeded"]
+
+    assert client.get(f"{first}/result").json() == "x" * 100_000
+    assert client.get(f"{second}/result").json() == "x" * 100_000 + "y"

@@ -151,4 +151,4 @@ def test_a_worker_is_started_with_one_set_of_words() -> None:
     words = worker_command("sqlite:///x.db", inline=1, slots=4, lease=2.0)
 
     assert words[1:4] == ["-m", "tidewheel.cli.main", "worker"]
-    assert words[-6:] == ["--lease", "2s", "--grace", "2s", "--env", "TIDE_CHAOS_DATABASE"]
+    assert words[-6:] == ["--lease", "2s", "--grace", "2s", "--env", "CHAOS_DATABASE"]

@@ -1,7 +1,7 @@
 """The duty writes occurrences ahead, sleeps until there is something to do, and decides when they are due."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from tests.builders import DAY, HOUR, MINUTE, SECOND, a_claim, a_schedule, a_worker
+from tidewheel.errors import Unavailable
 from tidewheel.keeper import Keeper, Occurrences, chores_of
 from tidewheel.model.misfire import Misfire
 from tidewheel.model.overlap import Overlap
@@ -19,6 +20,7 @@ from tidewheel.store.scheduling import SHARDS
 from tidewheel.store.sqlite import open_store
 from tidewheel.testing import FakeClock
 from tidewheel.triggers import Interval
+from tidewheel.triggers.planning import Plan
 
 
 @pytest.fixture
@@ -186,6 +188,71 @@ async def test_a_schedule_that_cannot_be_read_does_not_hold_up_the_others(
 
     (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert "schedule 's7'" in record.getMessage()
+
+
+async def test_more_that_cannot_be_read_than_one_look_finds_hold_up_nobody(
+    store: Store, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("tidewheel.keeper.occurrences.BATCH", 1)
+    for number in range(60):
+        await store.create_schedule(a_schedule(f"s{number:02}"))
+    connection = apsw.Connection(str(tmp_path / "jobs.db"))
+    connection.execute("UPDATE schedule SET definition = replace(definition, 'interval', 'lunar') WHERE name < 's20'")
+    connection.execute("UPDATE schedule SET definition = json_set(definition, '$.newer', 1) WHERE name > 's39'")
+    connection.close()
+    keeper = All(store, clock)
+    await clock.advance(31 * SECOND)
+
+    assert await keeper.run_once() == 20
+    await clock.advance(MINUTE)
+    assert await keeper.run_once() >= 20
+
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert sum("cannot be planned" in each for each in told) == 20, "each once"
+    assert sum("cannot be read by this version" in each for each in told) == 20
+
+
+async def test_a_plan_that_the_store_cannot_take_holds_up_no_other(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(30):
+        await store.create_schedule(a_schedule(f"s{number}"))
+    record = store.record_occurrences
+
+    async def refuse_one(plans: Sequence[Plan]) -> int:
+        if any(plan.schedule.name == "s7" for plan in plans):
+            raise ArithmeticError("of s7")
+        return await record(plans)
+
+    monkeypatch.setattr(store, "record_occurrences", refuse_one)
+    keeper = All(store, clock)
+    await clock.advance(31 * SECOND)
+
+    assert await keeper.run_once() == 29
+
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "schedule 's7'" in told
+    monkeypatch.undo()
+    assert await keeper.run_once() == 1
+
+
+async def test_a_store_that_is_away_is_nobodys_fault(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        await store.create_schedule(a_schedule(f"s{number}"))
+    asked = 0
+
+    async def away(plans: Sequence[Plan]) -> int:
+        nonlocal asked
+        asked += 1
+        raise Unavailable(f"{len(plans)} plans")
+
+    monkeypatch.setattr(store, "record_occurrences", away)
+    await clock.advance(31 * SECOND)
+    with pytest.raises(Unavailable):
+        await All(store, clock).run_once()
+    assert asked == 1
 
 
 async def test_a_clock_that_steps_neither_doubles_nor_loses_an_occurrence(store: Store, clock: FakeClock) -> None:

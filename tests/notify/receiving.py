@@ -1,9 +1,12 @@
 """A receiver of webhooks on a real socket, which answers as it is told and keeps what it got."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
+
+from tidewheel.server.serving import Certificate
 
 DROP = 0
 HANG = -1
@@ -54,9 +57,14 @@ class Receiver:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Receiver]:
+async def receiving(certificate: Certificate | None = None) -> AsyncIterator[Receiver]:
+    """Receive until the end, by HTTPS if there is a certificate."""
     receiver = Receiver()
-    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
+    tls = None
+    if certificate is not None:
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(certificate.chain, certificate.key)
+    server = await asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]
     async with server:
         yield receiver

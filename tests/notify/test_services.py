@@ -2,7 +2,7 @@
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from email.message import Message as Mail
 from uuid import uuid4
 
@@ -11,10 +11,12 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as Handler
 
 from tests.builders import NOON
+from tests.notify.receiving import Receiver, receiving
 from tidewheel.clock import SystemClock
 from tidewheel.model.channel import ChannelType, Parcel
 from tidewheel.model.notification import Answer
 from tidewheel.notify import AddressGuard, Sender
+from tidewheel.notify.address import Resolve
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what apprise imports
 
@@ -41,9 +43,10 @@ def mailbox() -> Iterator[tuple[Mailbox, int]]:
     controller.stop()
 
 
-async def send(address: str, allowed: tuple[str, ...] = LOOPBACK) -> Answer:
+async def send(address: str, allowed: tuple[str, ...] = LOOPBACK, resolve: Resolve | None = None) -> Answer:
     parcel = Parcel(
         delivery_id=uuid4(),
+        channel_id=uuid4(),
         tries=1,
         begun_at=NOON,
         key="k",
@@ -53,7 +56,7 @@ async def send(address: str, allowed: tuple[str, ...] = LOOPBACK) -> Answer:
         address=address,
         secret=None,
     )
-    return await Sender(AddressGuard(allowed), SystemClock()).send(parcel)
+    return await Sender(AddressGuard(allowed, resolve), SystemClock()).send(parcel)
 
 
 async def test_an_e_mail_arrives(mailbox: tuple[Mailbox, int]) -> None:
@@ -97,3 +100,78 @@ async def test_what_is_no_service_is_refused_in_one_sentence(address: str, told:
 async def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
     assert (await send("slack://a/b/c")).told == "services need an extra: pip install 'tidewheel[notify]'"
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as receiver:
+        yield receiver
+
+
+async def test_a_message_reaches_a_chat_of_one_s_own(receiver: Receiver) -> None:
+    answer = await send(f"mmost://127.0.0.1:{receiver.port}/3ccdd113474722377935511fc85d3dd4")
+    assert answer == Answer(accepted=True, told="accepted")
+    (got,) = receiver.got
+    assert got.path == "/hooks/3ccdd113474722377935511fc85d3dd4"
+    assert "the disk is full" in got.body.decode()
+
+
+async def test_a_redirect_of_a_service_is_not_followed(receiver: Receiver) -> None:
+    async with receiving() as inner:
+        receiver.location, receiver.answer = inner.address, lambda _: 307
+        answer = await send(f"gotify://127.0.0.1:{receiver.port}/AbCdEf?redirect=yes")
+        assert answer == Answer(accepted=False, told="gotify: the service did not accept it")
+        assert len(receiver.got) == 1
+        assert inner.got == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "gotify://127.0.0.1:{port}/AbCdEf",
+        "gotify://2130706433:{port}/AbCdEf",
+        "gotify://0x7f000001:{port}/AbCdEf",
+        "gotify://0177.0.0.1:{port}/AbCdEf",
+        "gotify://localhost:{port}/AbCdEf",
+        "mmost://[::1]:{port}/3ccdd113474722377935511fc85d3dd4",
+        "mailto://user:pass@example.org:{port}?smtp=2130706433&to=ops@example.org",
+        "mailto://user:pass@example.org:{port}?smtp=0x7f.1&to=ops@example.org",
+        "rsyslog://2130706433:{port}",
+        "workflows://127.0.0.1:{port}/ABCDEFGHIJ/signature",
+    ],
+)
+async def test_private_addresses_of_services_are_refused_however_they_are_spelled(
+    receiver: Receiver, address: str
+) -> None:
+    answer = await send(address.format(port=receiver.port), ())
+    assert not answer.accepted
+    assert answer.told in (
+        "the host has a private address, which is not allowed",
+        "the address is none that a service knows",
+    )
+    assert receiver.got == []
+
+
+async def test_what_a_service_connects_to_is_judged_whatever_its_address_said(
+    receiver: Receiver,
+) -> None:
+    """A name that meant something else when it was looked at leads nowhere."""
+
+    async def public(_host: str, _port: int) -> list[str]:
+        return ["93.184.216.34"]
+
+    answer = await send(f"gotify://localhost:{receiver.port}/AbCdEf", (), public)
+    assert answer == Answer(accepted=False, told="the host has a private address, which is not allowed")
+    assert receiver.got == []
+
+
+@pytest.mark.parametrize(
+    ("address", "what"),
+    [
+        ("workflows://example.org:443/ABCDEFGHIJ/signature?template=/etc/passwd", "template"),
+        ("slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/?template=/etc/passwd", "template"),
+        ("mailto://user:pass@example.org?to=ops@example.org&pgppub=/etc/passwd", "pgppub"),
+    ],
+)
+async def test_files_of_the_sender_are_not_sent(address: str, what: str) -> None:
+    assert await send(address) == Answer(accepted=False, told=f"{what} is not offered: it names a file of the sender")

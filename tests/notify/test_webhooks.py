@@ -4,11 +4,14 @@ import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from uuid import uuid4
 
+import msgspec
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from tests.api.conftest import make_certificate
 from tests.builders import NOON
 from tests.notify.receiving import DROP, HANG, Receiver, receiving
 from tidewheel.clock import SystemClock
@@ -30,6 +33,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 def parcel(address: str) -> Parcel:
     return Parcel(
         delivery_id=uuid4(),
+        channel_id=uuid4(),
         tries=1,
         begun_at=NOON,
         key="job.1.dead",
@@ -54,6 +58,34 @@ async def test_a_webhook_carries_the_event_and_a_signature_that_holds(receiver: 
     assert Webhook(SECRET).verify(got.body, got.headers) == json.loads(BODY)
     with pytest.raises(WebhookVerificationError):
         Webhook(SECRET).verify(got.body + b" ", got.headers)
+
+
+async def test_while_a_secret_is_changed_receivers_may_have_either(receiver: Receiver) -> None:
+    old = "whsec_" + base64.b64encode(bytes(range(1, 33))).decode()
+    changing = msgspec.structs.replace(parcel(receiver.address), old_secret=old)
+    assert (await Sender(AddressGuard(LOOPBACK), SystemClock()).send(changing)).accepted
+    (got,) = receiver.got
+    assert len(got.headers["webhook-signature"].split(" ")) == 2
+    for secret in (SECRET, old):
+        assert Webhook(secret).verify(got.body, got.headers) == json.loads(BODY)
+
+
+async def test_the_certificate_of_a_receiver_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the name in the address, though the connection goes to a number, and by those whom this machine believes."""
+
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    guard = AddressGuard(LOOPBACK, resolve)
+    certificate = make_certificate(tmp_path)
+    async with receiving(certificate) as receiver:
+        url = f"https://127.0.0.1:{receiver.port}/hook"
+        assert (await send(url, guard)).told == "no connection, or it was lost: ConnectError"
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.chain))
+        assert await send(url, guard) == Answer(accepted=True, told="200")
+        named = await send(f"https://hooks.example:{receiver.port}/hook", guard)
+        assert named.told == "no connection, or it was lost: ConnectError"
+        assert len(receiver.got) == 1
 
 
 @pytest.mark.parametrize(
@@ -103,6 +135,17 @@ async def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
         "[64:ff9b::7f00:1]",
         "[2002:7f00:1::]",
         "[fd00::1]",
+        "[64:ff9b:1::7f00:1]",
+        "[fec0::1]",
+        "[::127.0.0.1]",
+        "[::ffff:0:127.0.0.1]",
+        "[::]",
+        "[2002:a9fe:a9fe::]",
+        "[2001:0:7f00:1::80ff:fffe]",
+        "[2606:2800:220:1:0:5efe:127.0.0.1]",
+        "[2606:2800:220:1:200:5efe:10.0.0.1]",
+        "[ff0e::1]",
+        "[5f00::1]",
         "[fe80::1]",
     ],
 )
@@ -111,6 +154,26 @@ async def test_private_addresses_are_refused_however_they_are_spelled(receiver: 
     assert not answer.accepted
     assert answer.told in ("the host has a private address, which is not allowed", "the host is not known")
     assert receiver.got == []
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [
+        ("64:ff9b::5db8:d822", True),
+        ("::ffff:0:93.184.216.34", True),
+        ("2002:5db8:d822::1", True),
+        ("2606:2800:220:1:248:1893:25c8:1946", True),
+        ("64:ff9b:1::5db8:d822", False),
+        ("fec0::1", False),
+        ("::127.0.0.1", False),
+        ("::ffff:0:127.0.0.1", False),
+        ("2606:2800:220:1:0:5efe:7f00:1", False),
+        ("4000::1", False),
+        ("fe80::1%eth0", False),
+    ],
+)
+def test_what_stands_for_an_older_address_is_judged_by_that(address: str, *, allowed: bool) -> None:
+    assert AddressGuard().allows(address) is allowed
 
 
 async def test_a_name_is_resolved_once_and_connected_to_as_it_was_judged(receiver: Receiver) -> None:

@@ -236,16 +236,21 @@ HOT: Final[Mapping[str, Hot]] = {
     "relatives": _hot("job_pkey", lambda s: [s.children, [time_of(child) for child in s.children]], BATCH),
     "retire_edges": _hot("job_pkey", lambda s: [s.children], BATCH),
     # schedules
-    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule], 2 * AHEAD),
+    "lock_written_ahead": _hot("job_schedule, job_pkey", lambda s: [s.schedule, s.mark + 10 * SECOND], 2 * AHEAD),
     "lock_waiting_of_schedule": _hot("job_schedule", lambda s: [s.schedule], AHEAD + 1),
     "alive_of_schedules": _hot("job_schedule", lambda s: [[s.schedule, s.worker]], AHEAD + 1),
+    "past_occurrences": _hot("job_pkey", lambda s: [[s.schedule], 10, None], 10, flat=False),  # more fall due meanwhile
+    "limit_waiters": _hot("job_limited", lambda _: [["default"], ["l"], 10_000], 28),
+    "limit_holders": _hot("job_running", lambda _: [["default"], ["l"]], BATCH + 2, flat=False),
     "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
     "beat": _hot("", lambda s: [[s.worker], None], 0),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),
-    "schedule_facts": _hot("job_schedule", lambda _: [], 1, flat=False),
+    "lane_facts": _hot("job_due", lambda _: [], 10, flat=False),
+    "schedule_facts": _hot("job_schedule", lambda _: [], 20, flat=False),  # those that are first in line
+    "happenings": _hot("job_pkey", lambda _: [100], 100),
     "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
     "stop_behind": _hot("job_running, job_pkey, Tid Scan", lambda s: [[s.lane], "why", True], 4 * BATCH, flat=False),
@@ -260,12 +265,15 @@ HOT: Final[Mapping[str, Hot]] = {
     "is_retry": _hot("job_pkey", lambda s: [s.queued[0]], 1),
     "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
     "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
+    "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
-    "list_all": _hot("job_pkey", lambda _: _page([True, True]), 60, flat=False),
+    "list_all": _hot("job_pkey", lambda _: _page([True, True, None]), 60, flat=False),
     "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
-    "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant]), 60),
+    "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant, None]), 60),
+    "fresh_counts": _hot("job_pkey", lambda _: [50], 60, flat=False),
+    "fresh_counts_of_tenant": _hot("job_tenant", lambda s: [50, s.small_tenant], 60),
     "list_running": _hot(
-        "job_running, job_pkey", lambda _: [LAST, FIRST, *[None] * 5, 50, *[None] * 3], 2 * BATCH + 5, flat=False
+        "job_running, job_pkey", lambda _: [LAST, FIRST, *[None] * 5, 50, *[None] * 4], 2 * BATCH + 5, flat=False
     ),
 }
 """Every statement that names a job on the way of its life."""

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from harness.postgres import PostgresServer
+from harness.postgres import DURABLE, PostgresServer
 from tests.postgres_store.tools import Connect, opened, until
 from tidewheel.keeper.alerts import Watch
 from tidewheel.model.alert import Alert, AlertState, Rule
@@ -12,6 +12,7 @@ from tidewheel.model.alert_bounds import Bounds
 from tidewheel.store.base import Store
 from tidewheel.store.postgres.migrate import migrate
 
+NOTE = "INSERT INTO tidewheel.outbox (at, event) SELECT now(), 'dead' FROM generate_series(1, 300)"
 LITTLE = Bounds(held_snapshot=timedelta(microseconds=1), dead_rows=200, replica_behind=1 << 20)
 
 
@@ -37,12 +38,45 @@ async def test_a_held_snapshot_is_told_with_its_process_until_it_is_let_go(
         assert await firing(store, Rule.HELD_SNAPSHOT) == []
 
 
+async def test_one_who_has_written_and_idles_holds_old_rows_too(postgres_database: str, connect: Connect) -> None:
+    holder = await connect(postgres_database)
+    async with opened(postgres_database) as store:
+        held = holder.transaction()
+        await held.start()
+        await holder.execute(NOTE)
+        (alert,) = await firing(store, Rule.HELD_SNAPSHOT)
+        assert alert.subject == f"pid {holder.get_server_pid()}"
+        await held.rollback()
+        assert await firing(store, Rule.HELD_SNAPSHOT) == []
+
+
+async def test_what_outlives_its_connection_is_told_until_it_is_gone(connect: Connect) -> None:
+    settings = {**DURABLE, "wal_level": "logical", "max_prepared_transactions": "1"}
+    with PostgresServer(settings) as server:
+        await migrate(server.url())
+        raw = await connect(server.url())
+        async with opened(server.url()) as store:
+            await raw.execute("SELECT pg_create_logical_replication_slot('copy', 'pgoutput')")
+            for step in ("BEGIN", NOTE, "PREPARE TRANSACTION 'transfer'"):
+                await raw.execute(step)
+            held = {alert.subject: alert.told for alert in await firing(store, Rule.HELD_SNAPSHOT)}
+            assert set(held) == {"prepared transfer", "slot copy"}
+            assert held["prepared transfer"].startswith("the prepared transaction transfer has held a snapshot for")
+            await raw.execute("SELECT pg_logical_emit_message(false, 'tide', repeat('x', 3000000), true)")
+            (behind,) = await firing(store, Rule.REPLICA_LAG)
+            assert behind.told == "replica slot copy is 3 MiB behind"
+            await raw.execute("ROLLBACK PREPARED 'transfer'")
+            await raw.execute("SELECT pg_drop_replication_slot('copy')")
+            assert await firing(store, Rule.HELD_SNAPSHOT) == []
+            assert await firing(store, Rule.REPLICA_LAG) == []
+        await raw.close()
+
+
 async def test_dead_rows_are_told_until_they_are_vacuumed(postgres_database: str, connect: Connect) -> None:
     raw = await connect(postgres_database)
     async with opened(postgres_database) as store:
         assert await firing(store, Rule.BLOAT) == []
-        note = "INSERT INTO tidewheel.outbox (at, event) SELECT now(), 'dead' FROM generate_series(1, 300)"
-        for statement in (note, "DELETE FROM tidewheel.outbox", "SELECT pg_stat_force_next_flush()", "SELECT 1"):
+        for statement in (NOTE, "DELETE FROM tidewheel.outbox", "SELECT pg_stat_force_next_flush()", "SELECT 1"):
             await raw.execute(statement)
         (alert,) = await firing(store, Rule.BLOAT)
         assert alert.told == "table outbox has 300 dead rows beside 0 that live: vacuum cannot keep up"

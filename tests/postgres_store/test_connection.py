@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import os
 import re
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import timedelta
@@ -29,7 +31,7 @@ from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 from tidewheel.store.postgres import migrate, open_store
-from tidewheel.store.postgres.connection import Database
+from tidewheel.store.postgres.connection import Connection, Database, connect
 
 CUT = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM 1 FROM generate_series(1, 10);"
 """Ends the session that runs it, as an administrator or a failover would."""
@@ -196,6 +198,22 @@ async def test_a_full_disk_kills_no_job_and_loses_no_outcome(
     assert await soon(store.settle(worker.id, outcomes)) == [Verdict.ACCEPTED] * 10
 
 
+@pytest.mark.parametrize("cause", [Cause.RETURNED, Cause.GAVE_UP])
+async def test_trouble_of_the_server_kills_no_job_and_loses_no_outcome(
+    backend: PostgresBackend, store: Store, worker: Worker, cause: Cause
+) -> None:
+    codes = ("53200", "53300", "53400", "57000", "57P05", "58000", "58030", "XX000", "XX001")
+    run = await start(store, worker)
+    code_of_this_turn = f"(ARRAY{list(codes)})[currval('tidewheel.turn')]"
+    action = f"RAISE 'refused by the test' USING ERRCODE = {code_of_this_turn};"
+    await _at(backend, "job_history", f"<= {len(codes)}", action)
+
+    for _ in codes:
+        with pytest.raises(Unavailable, match="refused by the test"):
+            await soon(settle(store, worker, run, cause))
+    assert await soon(settle(store, worker, run, cause)) is Verdict.ACCEPTED
+
+
 @pytest.mark.parametrize("setting", ["statement_timeout", "transaction_timeout"])
 async def test_a_time_limit_of_the_server_is_told_in_our_own_words(
     backend: PostgresBackend, store: Store, connect: Connect, setting: str
@@ -302,6 +320,27 @@ async def test_after_a_kill_of_the_server_the_store_works_again_and_nothing_ackn
             await finish(store, worker, runs)
         await check_conserved(store, jobs)
         assert {job.state for job in await everything(store)} == {State.SUCCEEDED}
+
+
+async def test_who_gives_up_on_a_server_that_hangs_is_not_kept_by_it(private_postgres: PostgresServer) -> None:
+    """A supervisor must end its runs while the server hangs: before its lease passes, and the kernel ends it."""
+    db = await connect(private_postgres.url(), pool_size=1)
+
+    async def hang(connection: Connection) -> None:
+        backend.set_result(await connection.fetchval("SELECT pg_backend_pid()"))
+        os.kill(backend.result(), signal.SIGSTOP)
+        await connection.fetchval("SELECT 1")
+
+    backend: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    asking = asyncio.ensure_future(db.read(hang))
+    await soon(asyncio.shield(backend))
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await soon(asyncio.shield(asking))
+
+    assert await soon(db.read(lambda connection: connection.fetchval("SELECT 2"))) == 2, "by another connection"
+    os.kill(backend.result(), signal.SIGCONT)
+    await soon(db.close())
 
 
 async def _works(store: Store, worker: Worker) -> bool:

@@ -45,13 +45,20 @@ def looks(schedule: UUID) -> list[Look]:
         ),
         ("undecided", [3, 20], {"occurrence": {"occurrence_undecided"}}, UNDECIDED),
         ("list_occurrences", [schedule, None, 10], {"occurrence": {"occurrence_pkey"}}, 10),
+        ("coming_schedules", ["t", 8], {"schedule": {"schedule_coming"}}, 0),
+        (
+            "past_occurrences",
+            [[schedule], 10, None],
+            {"schedule": {"schedule_pkey"}, "occurrence": {"occurrence_pkey"}, "job": {"job_pkey"}},
+            10,
+        ),
         ("lock_schedules", [[schedule]], {"schedule": {"schedule_pkey"}}, 0),
         ("take_back", [schedule, []], {"occurrence": {"occurrence_pkey"}}, 0),
         ("retire_occurrences", [timedelta(days=30), 100], {"occurrence": {"occurrence_age", "Tid Scan"}}, 200),
         ("advance_schedules", [[schedule], [1], [NOW], [NOW], [1]], {"schedule": {"schedule_pkey"}}, 0),
         ("still_undecided", [[schedule], [NOW]], {"occurrence": {"occurrence_pkey"}}, 1),
         ("note_decided", [[schedule], [NOW], [None]], {"occurrence": {"occurrence_pkey"}}, 1),
-        ("made_before", [schedule, [NOW]], {"occurrence": {"occurrence_pkey"}}, 1),
+        ("recorded_before", [schedule, [NOW]], {"occurrence": {"occurrence_pkey"}}, 1),
     ]
 
 

@@ -12,6 +12,7 @@ from tests.sdk.work import end_all
 from tidewheel import App, Conflict, Invalid, JobCancelled, JobFailed, NotFound, State
 from tidewheel.model.log import LogLine
 from tidewheel.model.states import Cause
+from tidewheel.sdk import job as sdk_job
 from tidewheel.sdk.builtin import Request
 from tidewheel.sdk.dead_letters import DeadLetters
 from tidewheel.sdk.flow import Flow
@@ -140,3 +141,20 @@ def test_the_lines_of_a_job_can_be_read(app: App) -> None:
 
     assert [line.text for line in job.logs()] == ["line 1", "line 2"]
     assert [line.text for line in job.logs(limit=1)] == ["line 1"]
+
+
+def test_all_lines_of_a_job_come_however_many_there_are(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    @app.task
+    def task() -> None: ...
+
+    monkeypatch.setattr(sdk_job, "LINES", 2)
+    handle = task.enqueue()
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    lines = [LogLine(handle.id, 1, number, at, "stdout", None, str(number)) for number in range(5)]
+    app.run(app.use(lambda store: store.append_logs(lines)))
+
+    assert [line.text for line in handle.logs()] == ["0", "1", "2", "3", "4"]
+    for limit in range(1, 7):
+        assert len(handle.logs(limit=limit)) == min(limit, 5)
+    with pytest.raises(Invalid):
+        handle.logs(limit=0)

@@ -185,6 +185,22 @@ async def test_times_and_limits_and_many_reach_the_store(app: App, driver: Drive
     assert (second.tenant, second.run_at - second.created_at) == ("acme", timedelta(seconds=5))
 
 
+async def test_many_are_part_of_the_transaction_that_one_of_them_names(
+    app: App, task: Task[..., Any], driver: Driver
+) -> None:
+    calls = [task.using(connection=driver.connection).s(1), task.s(2)]
+
+    async def enqueue() -> list[Job[Any]]:
+        return app.enqueue_many(calls) if isinstance(driver, drivers.Synchronous) else await app.aenqueue_many(calls)
+
+    lost = await enqueue()
+    await driver.rollback()
+    assert [await gone(job) for job in lost] == [True, True]
+    jobs = await enqueue()
+    await driver.commit()
+    assert [await job.astate() for job in jobs] == [State.QUEUED] * 2
+
+
 async def test_a_chain_is_part_of_the_transaction(task: Task[..., Any], driver: Driver) -> None:
     async def enqueue() -> tuple[Job[Any], Job[Any]]:
         flow = chain(task.s(1), task.s())

@@ -93,6 +93,13 @@ def test_a_schedule_has_the_options_of_its_task_and_of_its_call(app: App, report
         ({"every": "1m", "overlap": "maybe"}, "overlap: must be one of skip, queue, allow, cancel_previous"),
         ({"every": "1m", "misfire": "maybe"}, "misfire: must be latest, all, skip"),
         ({"every": "1m", "max_concurrency": 0}, "max_concurrency: "),
+        ({"every": "1m", "max_concurrency": "3"}, "max_concurrency: must be a whole number, not str"),
+        ({"every": "1m", "max_concurrency": True}, "max_concurrency: must be a whole number, not bool"),
+        ({"every": "1m", "misfire": Misfire(most="x")}, "misfire.most: must be a whole number"),  # type: ignore[arg-type]
+        ({"every": "1m", "misfire": Misfire(policy="x")}, "misfire.policy: must be one of"),  # type: ignore[arg-type]
+        ({"every": "1m", "start": "now"}, "start: is not a date and time"),
+        ({"every": "1m", "anchor": "now"}, "anchor: is not a date and time"),
+        ({"every": "1m", "timezone": 7}, "timezone: is not a text"),
         ({"every": "1m", "name": "a b"}, "name: "),
         ({"every": "1m", "colour": "red"}, "colour: is no option of a schedule; there are anchor, at, cron"),
     ],
@@ -105,6 +112,31 @@ def test_a_bad_schedule_is_refused_with_the_field_and_the_reason(
 
     assert str(refused.value).startswith(message)
     assert app.schedules.list() == []
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        (lambda found: found.preview("report", "3"), "count: must be a whole number, not str"),
+        (lambda found: found.list(limit="x"), "limit: must be a whole number, not str"),
+        (lambda found: found.list(after=7), "which: must be a schedule, its id or its name, not int"),
+        (lambda found: found.occurrences("report", limit=None), "limit: must be a whole number, not nothing"),
+        (lambda found: found.occurrences("report", before=datetime(2030, 1, 1)), "before: must have a time zone"),  # noqa: DTZ001
+        (lambda found: found.occurrences("report", before="now"), "before: must be a date and time, not str"),
+        (lambda found: found.between("report", "now", NOON), "since: is not a date and time"),
+        (lambda found: found.get(None), "which: must be a schedule, its id or its name, not NoneType"),
+        (lambda found: found.pause(7), "which: must be a schedule, its id or its name, not int"),
+    ],
+)
+def test_a_bad_question_is_refused_with_the_field_and_the_reason(
+    app: App, report: Task[[str], None], question: Any, message: str
+) -> None:
+    app.schedules.create(report, every="1h")
+
+    with pytest.raises(Invalid) as refused:
+        question(app.schedules)
+
+    assert str(refused.value) == message
 
 
 def test_what_only_a_single_job_can_have_is_refused(app: App, report: Task[[str], None]) -> None:

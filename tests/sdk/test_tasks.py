@@ -220,6 +220,16 @@ def test_an_idempotency_key_makes_one_job(app: App) -> None:
         once.enqueue(2)
 
 
+def test_an_idempotency_key_wants_a_deadline_that_is_the_same_at_each_repeat(app: App) -> None:
+    @app.task
+    def task() -> None: ...
+
+    with pytest.raises(Invalid, match="start_by: must be an instant where there is an idempotency_key"):
+        task.using(idempotency_key="k", start_by="10m").enqueue()
+    once = task.using(idempotency_key="k", start_by=datetime(2100, 1, 1, tzinfo=UTC))
+    assert once.enqueue() == once.enqueue()
+
+
 def test_a_job_may_be_unique_by_its_arguments(app: App) -> None:
     @app.task
     def task(a: int) -> None: ...

@@ -110,10 +110,13 @@ def test_a_call_that_would_wait_for_the_transaction_is_refused(app: App, task: A
 
 
 def test_another_sqlite_library_is_refused_with_the_reason(app: App, task: Any) -> None:
-    del app
     connection = sqlite3.connect(":memory:")
     for wrong, why in ((connection, "would drop the locks"), (object(), "app.transaction")):
         with pytest.raises(Invalid, match=why) as caught:
             task.using(connection=wrong).enqueue(1)
         assert caught.value.field == "connection"
+        with pytest.raises(Invalid, match=why):
+            app.enqueue_many([task.s(1), task.using(connection=wrong).s(2)])
+    with pytest.raises(Invalid, match="must be the same for all calls"):
+        app.enqueue_many([task.using(connection=connection).s(1)], connection=object())
     connection.close()

@@ -74,7 +74,9 @@ PLANS = {
         r"job_history_tenant \(tenant=\? AND id>\? AND id<\?\)",
     ],
     "find_running": [r"SCAN job USING INDEX job_running"],
-    "find_few": [r"job_history_failed \(state=\? AND id<\?\)"],
+    "find_few": [r"job_history_failed \(state=\? AND id>\? AND id<\?\)"],
+    "edge_few": [r"COVERING INDEX job_history_failed \(state=\? AND id>\? AND id<\?\)"],
+    "fresh_counts_of_tenant": [r"job_tenant \(tenant=\?\)"],
     "count_unfinished": [r"SEARCH job USING COVERING INDEX job_tenant \(tenant=\?\)"],
     "find_api_key": [r"SEARCH api_key USING INDEX sqlite_autoindex_api_key_2 \(prefix=\?\)"],
     "audited_of_tenant": [r"SEARCH audit USING (COVERING )?INDEX audit_tenant \(tenant=\? AND id<\?\)"],
@@ -82,11 +84,20 @@ PLANS = {
     "erase_deliveries": [r"SEARCH delivery USING INDEX delivery_job \(job_id=\?\)"],
     "next_lines": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\?\)"],
     "logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token>\?\)"],
+    "last_logs": [r"SEARCH log USING INDEX log_job \(job_id=\? AND token<\?\)"],
+    "limit_waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
+    "limit_holders": [r"SCAN job USING INDEX job_running"],
+    "coming_schedules": [r"schedule_coming \(tenant=\? AND next_fire_at>\?\)"],
+    "past_occurrences": [
+        BY_ID,
+        r"past USING PRIMARY KEY \(schedule_id=\? AND fire_at=\?\)",
+        r"SEARCH attempt USING PRIMARY KEY",
+    ],
     "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
-SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders", "find_running"}
+SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders", "find_running", "limit_holders"}
 """The first step of the one takes the first entry of an index that holds only what is queued; the others look at what
 runs, by an index that holds nothing else."""
 

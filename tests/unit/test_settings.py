@@ -9,6 +9,7 @@ from tidewheel.errors import Invalid
 from tidewheel.settings import (
     SETTINGS,
     Value,
+    check_variables,
     find_file,
     read_file,
     read_secret_files,
@@ -88,7 +89,14 @@ def test_a_secret_may_be_in_a_file_but_its_variable_comes_first(tmp_path: Path) 
         read_secret_files({"TIDE_DATABASE_FILE": str(tmp_path / "none")})
 
 
-def test_variables_that_look_like_settings_are_complained_of() -> None:
-    assert unknown_variables({"TIDE_PROT": "1", "TIDE_PORT": "1", "TIDE_SECRET_X": "1", "PATH": ""}) == [
-        "TIDE_PROT is no setting; did you mean port?"
-    ]
+def test_variables_that_look_like_settings_and_are_none_are_found() -> None:
+    ours = {"TIDE_PORT": "1", "TIDE_KEY": "k", "TIDE_DATABASE_FILE": "f", "TIDE_OUTPUT_DIR": "/tmp", "TIDE_EMPTY": ""}
+    others = {"TIDE_SECRET_X": "1", "TIDE_SERVICE_HOST": "10.0.0.1", "TIDE_PORT_8433_TCP": "tcp://10.0.0.1", "PATH": ""}
+    assert unknown_variables({"TIDE_PROT": "1", "TIDE_SHOES": "1", **ours, **others}) == ["TIDE_PROT", "TIDE_SHOES"]
+
+
+@pytest.mark.parametrize(("name", "meant"), [("TIDE_PROT", "PORT"), ("TIDE_DATABSE", "DATABASE"), ("TIDE_KEYS", "KEY")])
+def test_a_variable_that_must_be_a_slip_is_an_error(name: str, meant: str) -> None:
+    with pytest.raises(Invalid, match=f"{name}: is no setting; did you mean TIDE_{meant}"):
+        check_variables({name: "1"})
+    check_variables({"TIDE_SHOES": "1", "TIDE_PICTURES": "1", "TIDE_LONG": "1"})

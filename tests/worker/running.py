@@ -20,6 +20,7 @@ from tidewheel.clock import SystemClock
 from tidewheel.model.states import State
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.task import Task
+from tidewheel.wiring import is_server
 
 ROOT: Final = Path(__file__).parents[2]
 DEADLINE: Final = 60.0
@@ -113,13 +114,15 @@ class Scene:
         self.folder = folder
         self.database = database
         self.blobs = (folder / "blobs").as_uri()
-        self.app = App(database, blobs=self.blobs)
+        """Where large things are, unless a server has them."""
+        self._place = () if is_server(database) else ("--blobs", self.blobs)
+        self.app = App(database, blobs=None if is_server(database) else self.blobs)
         self.app.registry, self.app.callers = running_app.app.registry, running_app.app.callers
         self.workers: list[Worker] = []
         self._flags = 0
 
     def start(self, *options: str, app: str = "tests.worker.running_app:app") -> Worker:
-        words = ["worker", "--app", app, "--database", self.database, "--blobs", self.blobs, *options]
+        words = ["worker", "--app", app, "--database", self.database, *self._place, *options]
         worker = Worker(words, self.folder / f"worker-{len(self.workers)}.log")
         self.workers.append(worker)
         return worker.ready()

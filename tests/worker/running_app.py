@@ -281,6 +281,14 @@ async def block(seconds: float) -> None:
     time.sleep(seconds)
 
 
+@app.task(name="block.below", retry=False)
+async def block_below(seconds: float) -> None:
+    async def below() -> None:
+        time.sleep(seconds)
+
+    await asyncio.wait_for(below(), 2 * seconds)
+
+
 @app.task(name="cling", retry=False)
 async def cling() -> None:
     print("begun")

@@ -80,10 +80,11 @@ def test_an_artifact_is_fetched_by_its_hash_and_run(scene: Scene, tmp_path: Path
 def test_an_artifact_that_is_not_there_ends_the_job_with_the_reason(scene: Scene) -> None:
     digest = hashlib.sha256(b"never uploaded").hexdigest()
 
-    info = scene.app.command(["{artifact}"], artifact=digest, retry=False).wait("60s")
+    info = scene.app.command(["{artifact}"], artifact=digest).wait("60s")
 
-    assert info.state is State.DEAD
+    assert (info.state, info.token) == (State.DEAD, 1), "another attempt cannot help"
     assert info.error is not None
+    assert info.error.reason == "fatal"
     assert digest in info.error.message
 
 
@@ -94,10 +95,11 @@ def test_an_artifact_that_was_damaged_is_not_run(scene: Scene, tmp_path: Path) -
     kept.chmod(0o600)
     kept.write_text("#!/bin/sh\necho wrong\n")
 
-    info = scene.app.command(["{artifact}"], artifact=digest, retry=False).wait("60s")
+    info = scene.app.command(["{artifact}"], artifact=digest).wait("60s")
 
-    assert info.state is State.DEAD
+    assert (info.state, info.token) == (State.DEAD, 1), "another attempt cannot help"
     assert info.error is not None
+    assert info.error.reason == "fatal"
     assert "damaged" in info.error.message
 
 

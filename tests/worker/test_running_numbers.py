@@ -57,13 +57,13 @@ def test_a_worker_shows_what_its_processes_did_and_forgets_nothing_when_one_dies
     found = seen(url, lambda now: now.get('tide_runs_total{kind="command",outcome="gave_up"}') == 1)
     assert found['tide_runs_total{kind="add",outcome="returned"}'] == 1
     assert found['tide_runs_total{kind="command",outcome="returned"}'] == 1
-    assert found['tide_run_seconds_count{kind="command"}'] == 2
+    assert found['tide_job_run_seconds_count{kind="command"}'] == 2
     assert found['tide_job_wait_seconds_count{queue="default"}'] == 3
     assert found['tide_slots{part="host",state="free"}'] == 2
     assert found['tide_slots{part="runner",state="free"}'] == 100
     assert found['tide_claims_total{result="some"}'] >= 3
     assert found["tide_claim_seconds_count"] >= 3
-    assert found["tide_leases_lost_total"] == 0
+    assert found["tide_lease_lost_total"] == 0
     assert found['tide_log_lines_total{fate="stored"}'] >= 1
     assert found['tide_log_lines_total{fate="lost"}'] == 0
     assert found['tide_process_resident_memory_bytes{process="runner-0"}'] > 1e6

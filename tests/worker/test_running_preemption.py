@@ -1,7 +1,6 @@
-"""Preemption: an urgent job starts soon though all slots are taken, and who made way goes on."""
+"""Preemption: an urgent job starts though all slots are taken, and who made way goes on. How soon is for the bench."""
 
 import signal
-import time
 from datetime import timedelta
 
 import pytest
@@ -12,15 +11,12 @@ from tidewheel.model.states import State
 pytestmark = pytest.mark.slow
 OPTIONS = ("--slots", "2", "--inline", "0")
 both_stores = pytest.mark.parametrize("scene", ["sqlite", "postgres"], indirect=True)
-SOON = 5.0
-"""Seconds; on an idle machine it takes less than a tenth of one."""
 
 
 @both_stores
 def test_an_urgent_job_starts_while_those_that_can_be_paused_are_unfinished(scene: Scene) -> None:
     flag, urgent_flag = scene.flag(), scene.flag()
     low = [scene.running(scene.enqueue("low.pause", str(flag), using={"retry": False})) for _ in range(2)]
-    began = time.monotonic()  # noqa: TID251 - the clock by which tasks tell when they began
 
     urgent = scene.running(scene.enqueue("urgent", str(urgent_flag)))
 
@@ -28,9 +24,7 @@ def test_an_urgent_job_starts_while_those_that_can_be_paused_are_unfinished(scen
     assert {job.info().state for job in low} == {State.RUNNING}
 
     urgent_flag.touch()
-    delay = urgent.result("60s")[0] - began
-    print(f"the urgent job began after {delay * 1000:.0f} ms")
-    assert delay < SOON
+    assert urgent.wait("60s").state is State.SUCCEEDED
     until(lambda: not any(job.info().paused for job in low), "the paused one to go on")
     flag.touch()
     assert {(job.wait("60s").state, job.info().token) for job in low} == {(State.SUCCEEDED, 1)}

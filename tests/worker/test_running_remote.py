@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,9 @@ from tests.api.test_processes import tide
 from tests.worker.running import Scene, texts, until
 from tests.worker.running_app import Visit
 from tidewheel import App, JobCancelled, JobFailed
+from tidewheel.client import Client
 from tidewheel.errors import Invalid, Unauthenticated
+from tidewheel.model.outcome import MAX_RESULT_BYTES
 from tidewheel.model.states import State
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
@@ -60,6 +63,20 @@ def test_functions_of_both_kinds_run_and_give_back_what_they_return(scene: Scene
     assert [job.result("60s") for job in jobs] == list(range(1, 51))
 
 
+def test_large_results_files_and_artifacts_go_by_way_of_the_server(scene: Scene, tmp_path: Path) -> None:
+    for kind in ("text.async", "text.plain"):
+        job = scene.enqueue(kind, MAX_RESULT_BYTES)
+        assert (len(job.result("60s").encode()), job.info().result) == (MAX_RESULT_BYTES, None)
+    (tmp_path / "tool").write_text('#!/bin/sh\nprintf abc > "$TIDE_OUTPUT_DIR/a.txt"\n')
+    with Client(scene.database) as client:
+        made = scene.app.command(["{artifact}"], artifact=client.put_artifact(tmp_path / "tool").digest)
+        assert made.result("60s") == {"exit_code": 0, "output": ""}
+        [output] = client.outputs(made.id)
+        client.fetch_output(output, tmp_path / "a.txt")
+    assert (output.name, (tmp_path / "a.txt").read_bytes()) == ("a.txt", b"abc")
+    assert not (scene.folder / "blobs").exists()
+
+
 def test_commands_run_and_their_lines_are_kept(scene: Scene) -> None:
     job = scene.app.command(["sh", "-c", "echo one; echo two >&2; exit 3"], retry=False)
     with pytest.raises(JobFailed):
@@ -93,8 +110,8 @@ def test_a_worker_that_was_killed_loses_its_job_to_another(scene: Scene) -> None
 
 
 def test_what_a_server_does_not_offer_is_said_in_one_sentence(scene: Scene) -> None:
-    with pytest.raises(Invalid, match="caps is not offered over HTTP"):
-        scene.app.limits.caps()
+    with pytest.raises(Invalid, match="set_weight is not offered over HTTP"):
+        scene.app.tenants.set_weight("acme", 2.0)
     with pytest.raises(Unauthenticated), App(scene.database, key="tide_nonsense") as stranger:
         stranger.command(["true"])
 

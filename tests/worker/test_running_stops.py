@@ -106,7 +106,7 @@ def test_a_timeout_is_tried_again_as_the_policy_says(scene: Scene) -> None:
     job.cancel()
 
 
-@pytest.mark.parametrize("kind", ["block", "cling"])
+@pytest.mark.parametrize("kind", ["block", "block.below", "cling"])
 def test_an_async_function_that_does_not_let_go_is_ended_with_its_runner(empty_scene: Scene, kind: str) -> None:
     """The beats go on meanwhile: the loop is held for longer than the lease of 2 s, and the host stays who it is."""
     scene = empty_scene
@@ -115,7 +115,7 @@ def test_an_async_function_that_does_not_let_go_is_ended_with_its_runner(empty_s
     hosted = scene.running(scene.enqueue("wait.plain", str(flag)))
     beside = scene.running(scene.enqueue("wait.async", str(flag)))
     host = hosted.info().last_worker
-    args = (30.0,) if kind == "block" else ()
+    args = () if kind == "cling" else (30.0,)
 
     info = scene.enqueue(kind, *args, using={"timeout": "1s"}).wait("60s")
 

@@ -1,11 +1,13 @@
 """What a place for objects must do; three kinds of places do it, and one suite of tests holds them to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from datetime import timedelta
 from typing import Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 CHUNK: Final = 8 * 1024 * 1024
 """How many bytes of an object are in hand at a time."""
+PIECE: Final = 256 * 1024
+"""How many of one that is handed out as fast as someone takes it, which may be slowly and many of them."""
 
 
 class Found(NamedTuple):
@@ -31,11 +33,18 @@ class Backend(Protocol):
     async def get(self, key: str, take: Callable[[bytes], object]) -> None:
         """Hand an object to `take`, chunk by chunk, in a thread. If `take` raises, that is raised."""
 
+    def pieces(self, key: str) -> AsyncGenerator[bytes, None]:
+        """Return an object piece by piece, each read when it is asked for; no thread waits in between."""
+        ...
+
     async def size(self, key: str) -> int | None:
         """Return how many bytes an object has; None if there is none."""
 
     async def find(self, folder: str) -> list[Found]:
         """Return all objects whose keys begin with these whole steps."""
+
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        """Return the next so many names that stand directly below a folder, in the order of their characters."""
 
     async def delete(self, key: str) -> None:
         """Remove an object, if it is there."""

@@ -4,18 +4,28 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 from uuid import UUID
 
 from tidewheel.blobs import names
 from tidewheel.blobs.backend import CHUNK, Backend, Signing
 from tidewheel.blobs.disk import open_plain, part_in, told_plainly
 from tidewheel.blobs.exchange import Exchange
-from tidewheel.blobs.names import Digest, Output
-from tidewheel.blobs.pull import Pull
+from tidewheel.blobs.names import Digest, Left, Output
 from tidewheel.errors import Damaged, Invalid, NotFound, Unavailable
+from tidewheel.model.outcome import MAX_LARGE_RESULT, own_location, result_key
+
+OWNER: Final = "owner/outputs"
+"""Whose outputs are here: whatever another database knows nothing of is not for it to remove."""
+MOST_MARK: Final = 200
+Moved = Callable[[int], object]
+"""Is told how many bytes more have come or gone."""
+
+
+def _unheard(_: int) -> None:
+    """Nobody wants to know."""
 
 
 class Blobs:
@@ -31,14 +41,15 @@ class Blobs:
 
     # Artifacts
 
-    async def put_file(self, path: Path) -> Digest:
+    async def put_file(self, path: Path, moved: Moved = _unheard) -> Digest:
         """Keep a file under the digest of its content; nothing is sent if that is there already."""
         with await asyncio.to_thread(open_plain, path) as file:
             size = os.fstat(file.fileno()).st_size
             digest = await asyncio.to_thread(_digest_of, _chunks(file, size))
             if not await self._has(digest, size):
                 file.seek(0)
-                await self._backend.put(names.artifact_key(digest), _checked(_chunks(file, size), digest, path), size)
+                chunks = _checked(_told(_chunks(file, size), moved), digest, path)
+                await self._backend.put(names.artifact_key(digest), chunks, size)
         return digest
 
     async def put_bytes(self, data: bytes) -> Digest:
@@ -65,13 +76,15 @@ class Blobs:
     async def _has(self, digest: Digest, size: int) -> bool:
         return await self._backend.size(names.artifact_key(digest)) == size
 
-    async def fetch(self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True) -> None:
+    async def fetch(
+        self, digest: str, to: Path, *, mode: int = 0o644, replace: bool = True, moved: Moved = _unheard
+    ) -> None:
         """Copy an artifact to a file that appears whole and right, maybe in place of an earlier one, or not at all."""
         key = names.artifact_key(names.check_digest(digest))
         with told_plainly(), part_in(to.parent) as part:
             hasher = hashlib.sha256()
             try:
-                await self._backend.get(key, _both(hasher.update, part.file.write))
+                await self._backend.get(key, _all_of(hasher.update, part.file.write, lambda chunk: moved(len(chunk))))
             except NotFound:
                 raise NotFound("artifact", digest) from None
             if hasher.hexdigest() != digest:
@@ -83,7 +96,13 @@ class Blobs:
 
     async def store_result(self, job_id: UUID, token: int, json_text: str) -> str:
         """Keep a result that is too large for a row, and return its location."""
-        return await self._store(names.result_key(job_id, token), json_text.encode())
+        return await self._store(result_key(job_id, token), json_text.encode())
+
+    async def read_result(self, job_id: UUID, token: int, location: str) -> bytes:
+        """Return the result of a run as JSON. A location that is not this run's own is not followed: NotFound."""
+        if location != own_location(job_id, token):
+            raise NotFound("blob", location)
+        return await self.read(location, MAX_LARGE_RESULT)
 
     async def store_output(self, job_id: UUID, token: int, name: str, path: Path, *, inside: Path | None = None) -> str:
         """Keep a file that a run left behind, and return its location.
@@ -95,6 +114,13 @@ class Blobs:
         with await asyncio.to_thread(open_plain, path, inside) as file:
             size = os.fstat(file.fileno()).st_size
             await self._backend.put(key, _chunks(file, size), size)
+        return names.location_of(key)
+
+    async def store_brought(self, left: Left, file: BinaryIO, size: int) -> str:
+        """Keep what a worker elsewhere brought for a run, and return its location."""
+        key = names.left_key(*left)
+        file.seek(0)
+        await self._backend.put(key, _chunks(file, size), size)
         return names.location_of(key)
 
     async def _store(self, key: str, data: bytes) -> str:
@@ -123,9 +149,9 @@ class Blobs:
             raise NotFound("blob", location)
         return size
 
-    def stream(self, location: str) -> Pull:
+    def stream(self, location: str) -> AsyncGenerator[bytes, None]:
         """Return the content at a location piece by piece; close it when no more is wanted."""
-        return Pull(self._backend, names.key_of(location))
+        return self._backend.pieces(names.key_of(location))
 
     async def delete(self, location: str) -> None:
         """Remove what is at a location, if anything is."""
@@ -138,20 +164,42 @@ class Blobs:
             await self._backend.delete(key)
         return len(found)
 
+    async def jobs_with_outputs(self, after: str, limit: int) -> tuple[list[UUID], str | None]:
+        """Return the next so many jobs whose runs left something behind, by id, and after what to go on, if at all."""
+        steps = await self._backend.steps("outputs", after, limit)
+        return [job_id for step in steps if (job_id := names.job_of(step))], steps[-1] if steps else None
+
+    async def owner(self, new: str) -> str:
+        """Return the mark of the database that outputs here are of; if there was none, it is `new` from now on."""
+        parts = _Parts(MOST_MARK)
+        try:
+            await self._backend.get(OWNER, parts.take)
+        except NotFound:
+            await self._backend.put(OWNER, iter([new.encode()]), len(new))
+            return new
+        return parts.joined().decode(errors="replace")
+
     async def check(self) -> None:
         """Write, read and remove something, or raise why that cannot be done."""
-        location = await self._store(names.result_key(UUID(int=0), secrets.randbits(62)), b"{}")
+        location = await self._store(result_key(UUID(int=0), secrets.randbits(62)), b"{}")
         if await self.read(location, max_bytes=2) != b"{}":
             raise Unavailable("what was written for a check did not come back")
         await self.delete(location)
 
 
-def _both(first: Callable[[bytes], object], second: Callable[[bytes], object]) -> Callable[[bytes], None]:
+def _all_of(*takers: Callable[[bytes], object]) -> Callable[[bytes], None]:
     def take(chunk: bytes) -> None:
-        first(chunk)
-        second(chunk)
+        for each in takers:
+            each(chunk)
 
     return take
+
+
+def _told(chunks: Iterator[bytes], moved: Moved) -> Iterator[bytes]:
+    """Pass chunks on, and say how large each was once the next is wanted."""
+    for chunk in chunks:
+        yield chunk
+        moved(len(chunk))
 
 
 class _Parts:

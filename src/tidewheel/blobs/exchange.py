@@ -5,12 +5,16 @@ brought arrives under a name of its own. From there it is copied to where no add
 put where it belongs.
 """
 
+import asyncio
 import hashlib
 import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from tidewheel.blobs import names
 from tidewheel.blobs.backend import Signing
+from tidewheel.blobs.names import Left
 from tidewheel.errors import Invalid, NotFound
 
 
@@ -33,6 +37,27 @@ class Exchange:
 
         Raises NotFound if nothing was, and Invalid if it is not what was said; then it is removed.
         """
+        async with self._aside(name) as aside:
+            await self._check_size(aside, size)
+            hasher = hashlib.sha256()
+            await self._backend.get(aside, hasher.update)
+            if hasher.hexdigest() != digest:
+                raise Invalid("digest", "what came is not what has this digest")
+            await self._backend.copy(aside, names.artifact_key(names.check_digest(digest)))
+
+    async def take_left(self, name: str, left: Left, size: int, check: Callable[[bytes], None] | None = None) -> None:
+        """Make of what was brought a result or a file of a run; `check` is handed all of it. Raises as `take` does."""
+        async with self._aside(name) as aside:
+            await self._check_size(aside, size)
+            if check is not None:
+                parts: list[bytes] = []
+                await self._backend.get(aside, parts.append)
+                await asyncio.to_thread(check, b"".join(parts))
+            await self._backend.copy(aside, names.left_key(*left))
+
+    @asynccontextmanager
+    async def _aside(self, name: str) -> AsyncIterator[str]:
+        """Put what was brought where no address leads, and remove both in the end."""
         brought = names.upload_key(name)
         aside = names.upload_key(name[:13] + secrets.token_hex(16))
         try:
@@ -40,20 +65,15 @@ class Exchange:
         except NotFound:
             raise NotFound("upload", name) from None
         try:
-            await self._check(aside, digest, size)
-            await self._backend.copy(aside, names.artifact_key(names.check_digest(digest)))
+            yield aside
         finally:
             await self._backend.delete(aside)
             await self._backend.delete(brought)
 
-    async def _check(self, key: str, digest: str, size: int) -> None:
+    async def _check_size(self, key: str, size: int) -> None:
         found = await self._backend.size(key)
         if found != size:
             raise Invalid("size", f"must be {size} bytes, as was said, not {found}")
-        hasher = hashlib.sha256()
-        await self._backend.get(key, hasher.update)
-        if hasher.hexdigest() != digest:
-            raise Invalid("digest", "what came is not what has this digest")
 
     async def sweep(self, now: float) -> int:
         """Remove what was brought and never asked for again, and return how much that was."""

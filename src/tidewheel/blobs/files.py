@@ -2,14 +2,15 @@
 
 import asyncio
 import errno
+import heapq
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from tidewheel.blobs.backend import CHUNK, Found
+from tidewheel.blobs.backend import CHUNK, PIECE, Found
 from tidewheel.blobs.disk import open_beneath, part_in, sweep, sync_folder, told_plainly
 from tidewheel.errors import NotFound
 
@@ -56,6 +57,11 @@ class FileBackend:
             while chunk := _read(file):
                 take(chunk)
 
+    async def pieces(self, key: str) -> AsyncGenerator[bytes, None]:
+        with await asyncio.to_thread(self._open, key) as file:
+            while piece := await asyncio.to_thread(_read, file, PIECE):
+                yield piece
+
     def _open(self, key: str) -> BinaryIO:
         with told_plainly():
             try:
@@ -96,6 +102,17 @@ class FileBackend:
                         found.append(Found(path.relative_to(self._root).as_posix(), path.stat().st_size))
         return found
 
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        return await asyncio.to_thread(self._steps, folder, after, limit)
+
+    def _steps(self, folder: str, after: str, limit: int) -> list[str]:
+        with told_plainly():
+            try:
+                with os.scandir(self._root / folder) as entries:
+                    return heapq.nsmallest(limit, (entry.name for entry in entries if entry.name > after))
+            except FileNotFoundError:
+                return []
+
     async def delete(self, key: str) -> None:
         await asyncio.to_thread(self._delete, key)
 
@@ -113,6 +130,6 @@ class FileBackend:
         return tuple(target.parents[:steps])
 
 
-def _read(file: BinaryIO) -> bytes:
+def _read(file: BinaryIO, size: int = CHUNK) -> bytes:
     with told_plainly():
-        return file.read(CHUNK)
+        return file.read(size)

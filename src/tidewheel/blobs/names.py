@@ -1,23 +1,24 @@
 """Keys and locations of objects, and which names are harmless."""
 
 import re
-from typing import Final, NewType
+from typing import Final, NamedTuple, NewType
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.outcome import LOCATION_SCHEME, result_key
 
 Digest = NewType("Digest", str)
 """The SHA-256 of an artifact's content, in 64 lower-case hexadecimal digits."""
 
-SCHEME: Final = "blob:"
 MAX_NAME_BYTES: Final = 600
 MAX_STEP_BYTES: Final = 200
 """File systems allow 255 bytes for one step of a path, S3 allows 1024 for a whole key."""
 
 _is_digest = re.compile("[0-9a-f]{64}").fullmatch
 _ARTIFACT = re.compile("sha256/[0-9a-f]{2}/[0-9a-f]{62}").fullmatch
+_is_job = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 _is_upload = re.compile("[0-9]{12}-[0-9a-f]{32}").fullmatch
 _OUTPUTS = re.compile(
     r"outputs/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/(0|[1-9][0-9]{0,18})/(?:result\.json|files/(.+))", re.DOTALL
@@ -33,6 +34,14 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     size: int
     location: str
+
+
+class Left(NamedTuple):
+    """What a run left behind: a file, or its result if it has no name."""
+
+    job_id: UUID
+    token: int
+    name: str | None
 
 
 def check_digest(value: object) -> Digest:
@@ -83,14 +92,30 @@ def upload_is_over(key: str, now: float) -> bool:
     return not _is_upload(name) or int(name[:12]) < now
 
 
-def result_key(job_id: UUID, token: int) -> str:
-    """Return the key of a run's result."""
-    return f"outputs/{job_id}/{token}/result.json"
-
-
 def output_key(job_id: UUID, token: int, name: str) -> str:
     """Return the key of a file that a run left behind."""
     return f"outputs/{job_id}/{token}/files/{check_output_name(name)}"
+
+
+def left_key(job_id: UUID, token: int, name: str | None) -> str:
+    """Return the key of what a run left behind: a file, or its result if there is no name."""
+    return result_key(job_id, token) if name is None else output_key(job_id, token, name)
+
+
+def left_of(key: str) -> Left | None:
+    """Return what a run left behind under a key; None if the key names something else."""
+    found = _OUTPUTS(key)
+    return None if found is None else Left(UUID(found[1]), int(found[2]), found[3])
+
+
+def job_of(step: str) -> UUID | None:
+    """Return the job that a folder of outputs is of; None if it is no such folder."""
+    return UUID(step) if _is_job(step) else None
+
+
+def digest_of(key: str) -> Digest | None:
+    """Return the digest of the artifact under a key; None if the key names something else."""
+    return Digest(key.removeprefix("sha256/").replace("/", "")) if _ARTIFACT(key) else None
 
 
 def artifact_location(digest: str) -> str:
@@ -105,12 +130,12 @@ def output_location(job_id: UUID, token: int, name: str) -> str:
 
 def location_of(key: str) -> str:
     """Return what is stored in place of an object's content."""
-    return SCHEME + key
+    return LOCATION_SCHEME + key
 
 
 def key_of(location: str) -> str:
     """Return the key that a location names; one that we cannot have made is Invalid."""
-    key = location.removeprefix(SCHEME)
+    key = location.removeprefix(LOCATION_SCHEME)
     outputs = _OUTPUTS(key)
     if key == location or not (outputs or _ARTIFACT(key)):
         raise Invalid("location", f"is none of ours: {location[:200]!r}")

@@ -3,7 +3,7 @@
 import asyncio
 import configparser
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
-from tidewheel.blobs.backend import CHUNK, Found
+from tidewheel.blobs.backend import CHUNK, PIECE, Found
 from tidewheel.errors import Invalid, NotFound, TideError, Unavailable
 
 if TYPE_CHECKING:
@@ -91,6 +91,16 @@ class S3Backend:
                 return
             await asyncio.to_thread(take, bytes(chunk))
 
+    async def pieces(self, key: str) -> AsyncGenerator[bytes, None]:
+        with _told_plainly(self._bucket, key):
+            stream = (await obstore.get_async(self._store, key)).stream(PIECE)
+        while True:
+            with _told_plainly(self._bucket, key):
+                piece = await anext(stream, None)
+            if piece is None:
+                return
+            yield bytes(piece)
+
     async def size(self, key: str) -> int | None:
         try:
             with _told_plainly(self._bucket, key):
@@ -103,6 +113,18 @@ class S3Backend:
             return [
                 Found(meta["path"], meta["size"]) async for metas in obstore.list(self._store, folder) for meta in metas
             ]
+
+    async def steps(self, folder: str, after: str, limit: int) -> list[str]:
+        # No key below the step `after` sorts behind this, and every key of the next step does.
+        begin = f"{folder}/{after}0" if after else None
+        names: dict[str, None] = {}
+        with _told_plainly(self._bucket):
+            async for metas in obstore.list(self._store, folder, offset=begin):
+                for meta in metas:
+                    names[meta["path"].removeprefix(f"{folder}/").partition("/")[0]] = None
+                    if len(names) > limit:
+                        return list(names)[:limit]
+        return list(names)
 
     async def delete(self, key: str) -> None:
         with _told_plainly(self._bucket):

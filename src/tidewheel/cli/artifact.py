@@ -1,7 +1,9 @@
 """`tide artifact`: files that jobs need, named by their content."""
 
 import asyncio
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,6 +15,7 @@ from tidewheel.blobs.names import check_digest
 from tidewheel.cli.job import Limit
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import Blobs
+from tidewheel.cli.progress import bytes_moved
 from tidewheel.cli.showing import Columns, Format, show_list, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid
@@ -23,7 +26,7 @@ from tidewheel.wiring import blobs_url
 app = group("Bring files that jobs need, list them and fetch them.")
 
 Digest = Annotated[str, typer.Argument(metavar="SHA256", help="What `put` printed: the SHA-256 of the file.")]
-To = Annotated[Path | None, typer.Option("--to", help="Where to write it.  [default: its name, in this folder]")]
+To = Annotated[str | None, typer.Option("--to", help="Where to write it.  [default: its name, in this folder]")]
 
 COLUMNS: Final[Columns[Any]] = {
     "digest": lambda artifact: artifact.digest,
@@ -37,20 +40,21 @@ COLUMNS: Final[Columns[Any]] = {
 @verb(app)
 def put(
     session: Session,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to bring.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The file to bring.")],
     *,
     name: Annotated[str | None, typer.Option("--name", help="A name for people.  [default: that of the file]")] = None,
     blobs: Blobs = None,
 ) -> None:
     """Bring a file, and print its SHA-256, by which jobs name it. One that is there is not sent again."""
-    if not file.is_file():
-        raise Invalid("file", f"there is no file {str(file)[:200]}")
+    if not os.path.isfile(file):  # noqa: PTH113 - of a path, it raises for what can be no name
+        raise Invalid("file", f"there is no file {file[:200]}")
+    path = Path(file)
     made: Any
     if session.on_server:
-        with session.client() as tide:
-            made = tide.put_artifact(file, name=name)
+        with session.client() as tide, bytes_moved(path.stat().st_size) as moved:
+            made = tide.put_artifact(path, name=name, moved=moved)
     else:
-        made = _put(session, file, file.name if name is None else name, blobs)
+        made = _put(session, path, path.name if name is None else name, blobs)
     if session.output is Format.TABLE:
         typer.echo(made.digest)
     else:
@@ -73,14 +77,19 @@ def list_artifacts(session: Session, *, limit: Limit = 50) -> None:
 def get(session: Session, digest: Digest, *, to: To = None, blobs: Blobs = None) -> None:
     """Fetch a file, and print where it is. It appears whole and right, or not at all."""
     check_digest(digest)
+    chosen = None if to is None else _chosen(to)
     if session.on_server:
         with session.client() as tide:
-            place = to or _place(tide.artifact(digest).name, digest)
-            tide.fetch_artifact(digest, place)
+            there = tide.artifact(digest)
+            place = chosen or _place(there.name, digest)
+            with bytes_moved(there.size) as moved:
+                tide.fetch_artifact(digest, place, moved=moved)
     else:
         known = session.ask(lambda store: store.get_artifact(digest, tenant=session.tenant))
-        place = to or _place(known.name, digest)
-        asyncio.run(open_blobs(blobs_url(session.database, blobs)).fetch(digest, place, replace=to is not None))
+        place = chosen or _place(known.name, digest)
+        kept = open_blobs(blobs_url(session.database, blobs))
+        with bytes_moved(known.size) as moved:
+            asyncio.run(kept.fetch(digest, place, replace=to is not None, moved=moved))
     typer.echo(place)
 
 
@@ -89,7 +98,7 @@ def _put(session: Session, file: Path, name: str, blobs: str | None) -> Any:
     size = file.stat().st_size
 
     async def bring(store: Store) -> Any:
-        digest = await place.put_file(file)
+        digest = await place.put_file(file, moved)
         spec = ArtifactSpec(tenant=session.tenant, digest=digest, size=size, name=name)
         made = await store.add_artifact(check_artifact(spec))
         # Until it was noted, an earlier one with this digest may have been on its way out.
@@ -97,7 +106,25 @@ def _put(session: Session, file: Path, name: str, blobs: str | None) -> Any:
             await place.put_file(file)
         return made
 
-    return session.ask(bring)
+    with bytes_moved(size) as moved:
+        return session.ask(bring)
+
+
+def _chosen(to: str) -> Path:
+    """Return the file that someone wants to have written. Raises Invalid if that cannot be."""
+    place = Path(to)
+    try:
+        if not to or (place.exists() and not place.is_file()):  # a device would become a file
+            raise Invalid("to", f"must name a file, not {to!r}")
+        if not place.parent.is_dir():
+            raise Invalid("to", f"there is no folder {place.parent}")
+        with suppress(FileNotFoundError):
+            place.lstat()
+    except (OSError, ValueError) as error:
+        raise Invalid("to", f"{to[:200]!r} cannot be written: {getattr(error, 'strerror', error)}") from None
+    if not os.access(place.parent, os.W_OK):
+        raise Invalid("to", f"nothing may be written to {place.parent}")
+    return place
 
 
 def _place(name: str, digest: str) -> Path:

@@ -1,6 +1,7 @@
 """What a job is to run: a command, or a task by its name. For single jobs and for schedules alike."""
 
 import asyncio
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -105,7 +106,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     """Return arguments that were given as JSON."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise Invalid("args", f'must be a JSON object such as {{"order": 7}}: {error}') from None
 
 
@@ -113,10 +114,10 @@ def parse_instant(text: str, field: str) -> datetime:
     """Return the instant that a text stands for; one without an offset is meant as the clocks here show it."""
     try:
         instant = datetime.fromisoformat(text)
-    except ValueError:
+        return instant if instant.tzinfo is not None else instant.astimezone()
+    except (ValueError, OverflowError):  # the latter for a day so far away that no clock here has shown it
         why = f"must be a date and time such as 2030-01-01T12:00:00Z, not {text[:40]!r}"
         raise Invalid(field, why) from None
-    return instant if instant.tzinfo is not None else instant.astimezone()
 
 
 def _command(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
@@ -132,9 +133,9 @@ def _digest(session: Session, artifact: str, blobs: str | None) -> str:
     """Return the digest of an artifact, and send the file first if one was named."""
     if _is_digest(artifact):
         return artifact
-    path = Path(artifact)
-    if not path.is_file():
+    if not os.path.isfile(artifact):  # noqa: PTH113 - of a path, it raises for what can be no name
         raise Invalid("artifact", f"must be a file or a SHA-256, and there is no file {artifact[:200]}")
+    path = Path(artifact)
     if session.on_server:
         with session.client() as tide:
             return tide.put_artifact(path).digest

@@ -28,8 +28,8 @@ def show(context: typer.Context, output: Output = Format.TABLE) -> None:
         show_value({one.setting.name: {"value": shown(one), "source": one.source} for one in values}, output)
         return
     show_table(["setting", "value", "source"], [[one.setting.name, _text(shown(one)), one.source] for one in values])
-    for complaint in unknown_variables(os.environ):
-        typer.echo(f"tide: {complaint}", err=True)
+    for name in unknown_variables(os.environ):
+        typer.echo(f"tide: {name} is no setting, and is not heeded", err=True)
 
 
 def _text(value: object) -> str:

@@ -9,6 +9,7 @@ from tidewheel.cli.job import COLUMNS as JOBS
 from tidewheel.cli.job import Limit
 from tidewheel.cli.lazy import group
 from tidewheel.cli.picking import JobId, Kind, Queue, job_id
+from tidewheel.cli.progress import progress
 from tidewheel.cli.showing import Columns, Yes, confirm, show_list
 from tidewheel.cli.verb import Session, verb
 from tidewheel.model.checks import clean_text
@@ -73,7 +74,11 @@ def redrive(
             return
         if not confirm(number, "dead letters would go round again", yes=yes):
             raise typer.Abort
-        typer.echo(f"{tide.dead_letters.redrive(rate=rate, **where)} sent round again")
+        with progress() as tell:
+            sent = tide.dead_letters.redrive(
+                rate=rate, told=lambda done: tell("dead letters", done, max(done, number)), **where
+            )
+    typer.echo(f"{sent} sent round again")
 
 
 @verb(app)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import typer
 
+from tidewheel.cli.showing import harmless
 from tidewheel.clock import SystemClock
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine
@@ -42,12 +43,12 @@ def standing(job: Job) -> str:
     """Return how a job stands, in a few words."""
     word = shown_as(job, SystemClock().now())
     why = "" if job.error is None else f": {job.error.message or job.error.reason}"
-    return f"{word}, run {job.token}{why}" if job.token else f"{word}{why}"
+    return harmless(f"{word}, run {job.token}{why}" if job.token else f"{word}{why}")
 
 
 def print_line(line: LogLine) -> None:
     """Print a line where the job had printed it."""
-    typer.echo(line.text, err=line.stream != "stdout")
+    typer.echo(harmless(line.text), err=line.stream != "stdout")
 
 
 def exit_code(job: Job) -> int:
@@ -55,5 +56,5 @@ def exit_code(job: Job) -> int:
     if job.state is State.SUCCEEDED:
         return 0
     reason = "" if job.error is None else f": {job.error.message or job.error.reason}"
-    typer.echo(f"tide: job {job.id} is {job.state}{reason}", err=True)
+    typer.echo(harmless(f"tide: job {job.id} is {job.state}{reason}"), err=True)
     return FAILED

@@ -149,14 +149,14 @@ def _made(entry: Planned, spec: ScheduleSpec | None, outcome: str) -> Made:
 
 
 def _text(file: str) -> str:
-    if file == "-":
-        return sys.stdin.read()
     try:
-        return Path(file).read_text("utf-8")
+        return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
     except UnicodeDecodeError:
-        raise Invalid("file", f"{file} is no text") from None
+        raise Invalid("file", f"{'what is piped in' if file == '-' else file} is no text in UTF-8") from None
     except OSError as error:
-        raise Invalid("file", f"{file} cannot be read: {error.strerror}") from None
+        raise Invalid("file", f"{file[:200]} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise Invalid("file", f"{file[:200]!r} can be the name of no file") from None
 
 
 def _json(text: str) -> object:

@@ -1,26 +1,33 @@
 """`tide job`: look at jobs and steer them."""
 
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 import typer
 
-from tidewheel.cli import following
+from tidewheel.cli import bulk, following
 from tidewheel.cli.lazy import group
 from tidewheel.cli.picking import (
+    PAGE,
+    Before,
     Error,
     JobId,
     JobIds,
     Kind,
     Label,
     Queue,
+    Search,
+    Since,
     States,
     check_chosen,
     hint,
     job_id,
-    matching,
     parse_label,
+    parse_moment,
     parse_states,
     unfinished,
     unsuccessful,
@@ -28,14 +35,11 @@ from tidewheel.cli.picking import (
 from tidewheel.cli.showing import Columns, Format, Yes, confirm, plain, show_list, show_one, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.clock import SystemClock
-from tidewheel.errors import Invalid
+from tidewheel.errors import Conflict
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.statuses import shown_as
 from tidewheel.store.base import JobFilter, Page, Store
 from tidewheel.tasks.durations import parse_duration
-
-PIECE: Final = 500
-"""How many jobs are sent round in one transaction."""
 
 app = group("Look at jobs and steer them.")
 
@@ -101,6 +105,9 @@ def list_jobs(
     queue: Queue = None,
     label: Label = None,
     error: Error = None,
+    search: Search = None,
+    since: Since = None,
+    before: Before = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> None:
@@ -112,6 +119,9 @@ def list_jobs(
         queue=queue,
         label=parse_label(label),
         error=error,
+        text=search,
+        created_from=parse_moment(since, "since"),
+        created_before=parse_moment(before, "before"),
     )
     after = None if cursor is None else job_id(cursor, "cursor")
     page, note = session.ask(partial(_page, where, limit, after))
@@ -185,13 +195,13 @@ def result(
     *,
     wait: Annotated[str | None, typer.Option("--wait", help="How long to wait for its end, such as 5m.")] = None,
 ) -> None:
-    """Print the result of a job as JSON; exit with 1 if it ended without one."""
+    """Print the result of a job as JSON; exit with 1 if it ended without one, or has not ended yet."""
     with session.app() as tide:
         handle = tide.job(job_id(job))
         try:
             found = handle.result(timeout=0 if wait is None else parse_duration(wait, "wait"))
         except TimeoutError as error:
-            raise Invalid("job", f"{error}: wait for it by --wait 5m") from None
+            raise Conflict(f"{error}: wait for it by --wait 5m") from None
     show_value(found, session.output)
 
 
@@ -207,22 +217,49 @@ def cancel(
     reason: Annotated[str, typer.Option("--reason", help="Why, for those who look at the job.")] = "",
     yes: Yes = False,
 ) -> None:
-    """Cancel jobs: those that wait never start, those that run are asked to stop."""
+    """Cancel jobs: those that wait never start, those that run are asked to stop.
+
+    Of jobs that are named by their ids, one that there is not keeps no other from it; then it exits with 1.
+    """
     where = JobFilter(
         tenant=session.tenant, states=parse_states(state), kind=kind, queue=queue, label=parse_label(label)
     )
     check_chosen(jobs, where)
     open_ones = msgspec.structs.replace(where, states=unfinished(where.states))
-    chosen = [job_id(each) for each in jobs] or [
-        job.id for job in session.ask(lambda store: matching(store, open_ones))
-    ]
-    if not jobs and not confirm(len(chosen), "jobs would be cancelled", yes=yes):
+    if jobs:
+        _cancel_named(session, [job_id(each) for each in jobs], reason)
+        return
+    number = bulk.count(session, open_ones)
+    if not confirm(number, "jobs would be cancelled", yes=yes):
         raise typer.Abort
+    _cancel_matching(session, open_ones, number, reason)
 
-    async def cancel_all(store: Store) -> list[Job]:
-        return [await store.cancel(each, reason=reason) for each in chosen]
 
-    show_list(session.ask(cancel_all), COLUMNS, session.output)
+def _cancel_named(session: Session, ids: Sequence[UUID], reason: str) -> None:
+    """Cancel each, whatever becomes of the others, and say what became of each."""
+    done = session.ask(lambda store: bulk.cancel_all(store, ids, reason))
+    show_list(done.ends, bulk.COLUMNS, session.output)
+    for error in done.refused:
+        typer.echo(f"tide: {error}", err=True)
+    if done.refused:
+        raise typer.Exit(following.FAILED)
+
+
+def _cancel_matching(session: Session, where: JobFilter, number: int, reason: str) -> None:
+    """Cancel all that fit; people are told how many there were, and programs which."""
+    states: Counter[str] = Counter()
+    ends: list[bulk.Cancelled] = []
+
+    async def act(store: Store, ids: Sequence[UUID]) -> None:
+        done = (await bulk.cancel_all(store, ids, reason)).ends
+        states.update(end.state for end in done)
+        ends.extend(done if session.output is not Format.TABLE else ())
+
+    bulk.act_on_pages(session, where, number, act)
+    if session.output is not Format.TABLE:
+        show_value(ends, session.output)
+    else:
+        typer.echo(f"{states['cancelled']} cancelled, {states['cancelling']} asked to stop")
 
 
 @verb(app)
@@ -242,16 +279,25 @@ def retry(
     )
     check_chosen(jobs, where)
     ended = msgspec.structs.replace(where, states=unsuccessful(where.states))
-    chosen = [job_id(each) for each in jobs] or [job.id for job in session.ask(lambda store: matching(store, ended))]
-    if not jobs and not confirm(len(chosen), "jobs would be sent round again", yes=yes):
+    chosen = [job_id(each) for each in jobs]
+    number = len(chosen) or bulk.count(session, ended)
+    if not jobs and not confirm(number, "jobs would be sent round again", yes=yes):
         raise typer.Abort
+    tried, sent = 0, 0
 
-    async def send(store: Store) -> int:
-        pieces = [chosen[first : first + PIECE] for first in range(0, len(chosen), PIECE)]
-        return sum([len(await store.redrive(piece)) for piece in pieces])
+    async def send(store: Store, ids: Sequence[UUID]) -> None:
+        nonlocal tried, sent
+        tried, sent = tried + len(ids), sent + len(await store.redrive(ids))
 
-    sent = session.ask(send)
+    async def send_named(store: Store) -> None:
+        for first in range(0, len(chosen), PAGE):
+            await send(store, chosen[first : first + PAGE])
+
+    if jobs:
+        session.ask(send_named)
+    else:
+        bulk.act_on_pages(session, ended, number, send)
     typer.echo(f"{sent} sent round again")
-    if sent < len(chosen):
-        typer.echo(f"tide: {len(chosen) - sent} were left alone: they succeeded, have not ended, or are gone", err=True)
+    if sent < tried:
+        typer.echo(f"tide: {tried - sent} were left alone: they succeeded, have not ended, or are gone", err=True)
         raise typer.Exit(following.FAILED)

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 import typer
 
-from tidewheel.cli.showing import Columns, Format, show_list
+from tidewheel.cli.showing import Columns, Format, harmless, show_list
 from tidewheel.cli.verb import Session, with_session
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
@@ -101,7 +101,7 @@ async def _follow(store: Store, where: LogFilter, output: Format) -> None:
 def _line(found: FoundLine, output: Format) -> str:
     if output is not Format.TABLE:
         return msgspec.json.encode(_document(found)).decode()
-    return f"{found.line.at:%H:%M:%S} {found.kind} {found.line.job_id} {found.line.text}"
+    return harmless(f"{found.line.at:%H:%M:%S} {found.kind} {found.line.job_id} {found.line.text}")
 
 
 def _document(found: FoundLine) -> Any:

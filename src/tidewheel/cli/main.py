@@ -1,5 +1,6 @@
 """The root of the command line: which commands there are, and what becomes of errors."""
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,15 @@ from typer.main import get_command
 
 from tidewheel.cli.lazy import Entry, add_lazily, loaded
 from tidewheel.errors import Invalid, TideError, Unauthenticated, Unavailable
-from tidewheel.settings import CONFIG_VARIABLE, SETTINGS, find_file, read_file, read_secret_files, variables_of_profile
+from tidewheel.settings import (
+    CONFIG_VARIABLE,
+    SETTINGS,
+    check_variables,
+    find_file,
+    read_file,
+    read_secret_files,
+    variables_of_profile,
+)
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -30,7 +39,7 @@ COMMANDS: Final = {
     "schedule": Entry("schedule:app", "Make schedules, look at them and steer them."),
     "queue": Entry("queue:app", "See what waits in which queue, and bound how much may."),
     "gate": Entry("gate:app", "Hold, drop or slow all jobs of a kind, a queue or a tenant."),
-    "limit": Entry("limit:app", "Bound how many jobs that share a key run at once, or start in a time."),
+    "limit": Entry("limit:app", "Bound how many jobs that share a key run at once, start in a time, or wait."),
     "dlq": Entry("dlq:app", "Look after dead letters: jobs that ended without success."),
     "notify": Entry("notify:app", "Tell people and programs what becomes of jobs."),
     "alert": Entry("alert:app", "See what is wrong, and say who looks after it."),
@@ -39,7 +48,9 @@ COMMANDS: Final = {
     "import": Entry("importing:app", "Make schedules of what another scheduler runs."),
     "worker": Entry("worker:worker", "Run jobs until SIGTERM or Ctrl-C."),
     "server": Entry("server:server", "Answer HTTP requests until SIGTERM or Ctrl-C."),
-    "keeper": Entry("keeper:app", "Look at the chores that every worker does beside its jobs."),
+    "keeper": Entry(
+        "keeper:app", "Do the chores until SIGTERM or Ctrl-C; every server and worker does its share of them, too."
+    ),
     "db": Entry("db:app", "Look after the database: its schema, and moving to another one."),
     "config": Entry("config:app", "Look at the settings."),
     "doctor": Entry("doctor:doctor", "Look whether everything is as it should be, and say what to do where not."),
@@ -79,36 +90,45 @@ def root(
 ) -> None:
     """Run jobs on time."""
     del show_version
+    try:
+        said = _settle(config_file, profile)
+    except Invalid as error:
+        if context.invoked_subcommand != "doctor":
+            raise
+        context.obj = error  # which says so together with all else
+        return
+    if said:
+        context.default_map = _defaults_of(context, said)
+
+
+def _settle(config_file: str | None, profile: str | None) -> dict[str, Any]:
+    """Return what the file of settings says; what a profile or a secret file stands for becomes a variable."""
     os.environ.update(read_secret_files(os.environ))
+    check_variables(os.environ)
     file = find_file(config_file, os.environ, Path.cwd())
     said = {} if file is None else read_file(file)
     if profile is not None:
         os.environ.update(variables_of_profile(said, profile, os.environ))
-    if said:
-        context.default_map = _defaults_of(context, said)
+    return said
 
 
 def _defaults_of(context: Any, said: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a file says, for the command that was called."""
     called = context.invoked_subcommand
     command = context.command.commands.get(called)
-    return {} if command is None else _defaults_in({called: loaded(command)}, said)
+    return {} if command is None else {called: _defaults_in(called, loaded(command), said)}
 
 
-def _defaults_in(commands: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return for each command those settings that it has."""
-    found: dict[str, Any] = {}
-    for name, command in commands.items():
-        if hasattr(command, "commands"):
-            found[name] = _defaults_in(command.commands, said)
-            continue
-        own = {parameter.name for parameter in command.params}
-        found[name] = {
-            key: value
-            for key, value in said.items()
-            if key in own and (SETTINGS[key].commands is None or name in (SETTINGS[key].commands or ()))
-        }
-    return found
+def _defaults_in(name: str, command: Any, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings that a command has, or for each command of a group those that it has."""
+    if hasattr(command, "commands"):
+        return {part: _defaults_in(f"{name} {part}", each, said) for part, each in command.commands.items()}
+    own = {parameter.name for parameter in command.params}
+    return {
+        key: value
+        for key, value in said.items()
+        if key in own and (SETTINGS[key].commands is None or name in (SETTINGS[key].commands or ()))
+    }
 
 
 def commands() -> TyperGroup:
@@ -137,6 +157,9 @@ def run(words: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that is no text must not be the end of whoever prints it
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run())
 
 

@@ -10,7 +10,7 @@ from tidewheel.cli.options import parse_labels
 from tidewheel.cli.showing import Columns, Format, show_list, show_value
 from tidewheel.cli.verb import Session, verb
 from tidewheel.errors import Invalid, NotFound
-from tidewheel.model.channel import Channel, ChannelSpec
+from tidewheel.model.channel import Channel, ChannelSpec, NewChannel
 from tidewheel.model.guessing import name_among
 from tidewheel.model.notification import (
     LATE_AFTER,
@@ -70,13 +70,7 @@ def add_channel(
     """Add a channel. The secret by which a webhook signs is printed this once."""
     where = typer.get_text_stream("stdin").readline().strip() if address == "-" else address
     spec = ChannelSpec(name=name, address=where, tenant=tenant)
-    made = session.ask(lambda store: store.add_channel(spec))
-    if session.output is not Format.TABLE:
-        show_value(made, session.output)
-        return
-    show_list([made.channel], CHANNELS, session.output)
-    if made.secret is not None:
-        typer.echo(f"secret: {made.secret}  (not shown again)")
+    _show_new(session, session.ask(lambda store: store.add_channel(spec)))
 
 
 @verb(app, "channels")
@@ -104,6 +98,23 @@ def enable_channel(session: Session, channel: ChannelName, *, tenant: Owner = No
         return await store.enable_channel((await _named(store, channel, tenant)).id, tenant=tenant)
 
     show_list([session.ask(enable)], CHANNELS, session.output)
+
+
+@verb(app, "rotate")
+def rotate_secret(
+    session: Session,
+    channel: ChannelName,
+    *,
+    keep: Annotated[str, typer.Option("--keep", help="How long it signs by the old secret, too.")] = "1d",
+    tenant: Owner = None,
+) -> None:
+    """Let a webhook sign by a new secret, which is printed this once."""
+    lasts = parse_duration(keep, "keep")
+
+    async def rotate(store: Store) -> NewChannel:
+        return await store.rotate_secret((await _named(store, channel, tenant)).id, keep=lasts, tenant=tenant)
+
+    _show_new(session, session.ask(rotate))
 
 
 @verb(app, "subscribe")
@@ -170,6 +181,16 @@ def resend(
     """Send a message again, whether it was sent before or not."""
     number = _id("delivery", delivery)
     show_list([session.ask(lambda store: store.resend(number))], DELIVERIES, session.output)
+
+
+def _show_new(session: Session, made: NewChannel) -> None:
+    """Show a channel with its secret."""
+    if session.output is not Format.TABLE:
+        show_value(made, session.output)
+        return
+    show_list([made.channel], CHANNELS, session.output)
+    if made.secret is not None:
+        typer.echo(f"secret: {made.secret}  (not shown again)")
 
 
 async def _named(store: Store, name: str, tenant: str | None) -> Channel:

@@ -7,6 +7,7 @@ import typer
 
 from tidewheel.errors import Invalid
 from tidewheel.model.cap import Overflow
+from tidewheel.model.submission import LEAST_ARGS_BYTES, MOST_ARGS_BYTES
 from tidewheel.settings import SETTINGS
 
 
@@ -22,6 +23,7 @@ def default(name: str) -> Any:
 
 
 Database = Annotated[str, setting("database")]
+MaxArgsBytes = Annotated[int, setting("max_args_bytes", min=LEAST_ARGS_BYTES, max=MOST_ARGS_BYTES)]
 Blobs = Annotated[str | None, setting("blobs")]
 SecretsFolder = Annotated[str | None, setting("secrets")]
 IdempotencyKey = Annotated[

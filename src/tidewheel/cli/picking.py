@@ -1,19 +1,23 @@
 """Which jobs a command is about: by their ids, or by what they have in common."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
 from typing import Annotated, Final
 from uuid import UUID
 
 import typer
 
+from tidewheel.cli.asking import parse_instant
 from tidewheel.cli.options import parse_labels
+from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid, TideError
+from tidewheel.model.checks import parse_duration
 from tidewheel.model.guessing import did_you_mean, name_among
-from tidewheel.model.job import Job
 from tidewheel.model.states import FINAL, State
 from tidewheel.store.base import JobFilter, Store
 
-PAGE: Final = 1000
+PAGE: Final = 500
+"""How many jobs are looked up at once, and sent round in one transaction."""
 
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The id of the job.")]
 JobIds = Annotated[list[str], typer.Argument(metavar="[JOB]...", help="The ids of the jobs; or say which by options.")]
@@ -23,6 +27,17 @@ Queue = Annotated[str | None, typer.Option("--queue", help="Only jobs of this qu
 Label = Annotated[str | None, typer.Option("--label", help="Only jobs with this label, such as team=web.")]
 Error = Annotated[
     str | None, typer.Option("--error", help="Only jobs with this in the message of their error, as it is written.")
+]
+Since = Annotated[
+    str | None, typer.Option("--since", help="Only jobs made since then: an instant, or how long ago, such as 2h.")
+]
+Before = Annotated[str | None, typer.Option("--before", help="Only jobs made before that; written as --since is.")]
+Search = Annotated[
+    str | None,
+    typer.Option(
+        "--search",
+        help="Only jobs with all of these words in their kind, name, description, labels or error; or an id.",
+    ),
 ]
 
 
@@ -44,14 +59,24 @@ def parse_label(text: str | None) -> tuple[str, str] | None:
     return None if text is None else next(iter(parse_labels([text]).items()))
 
 
-async def matching(store: Store, where: JobFilter) -> list[Job]:
-    """Return all jobs that fit, page by page."""
-    page = await store.find(where, limit=PAGE)
-    found = page.jobs
-    while page.next is not None:
-        page = await store.find(where, limit=PAGE, after=page.next)
-        found += page.jobs
-    return found
+async def pages(store: Store, where: JobFilter) -> AsyncIterator[list[UUID]]:
+    """Return the jobs that fit, page by page; those that were asked to stop already are left out."""
+    after: UUID | None = None
+    while where.states:
+        page = await store.find(where, limit=PAGE, after=after)
+        yield [job.id for job in page.jobs if not job.cancelling]
+        if (after := page.next) is None:
+            return
+
+
+def parse_moment(text: str | None, field: str) -> datetime | None:
+    """Return the instant that a text stands for, which may say how long ago that was."""
+    if text is None:
+        return None
+    try:
+        return SystemClock().now() - parse_duration(text, field)
+    except Invalid:
+        return parse_instant(text, field)
 
 
 async def hint(store: Store, where: JobFilter) -> str:

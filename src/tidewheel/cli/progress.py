@@ -6,7 +6,21 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(unit: str) -> Iterator[Callable[[str, int, int], None]]:
+def bytes_moved(total: int) -> Iterator[Callable[[int], None]]:
+    """Give a function that is told of each few bytes that have come or gone, of so many."""
+    done = 0
+
+    def moved(more: int) -> None:
+        nonlocal done
+        done += more
+        tell("bytes", done, max(done, total))
+
+    with progress() as tell:
+        yield moved
+
+
+@contextmanager
+def progress(unit: str = "") -> Iterator[Callable[[str, int, int], None]]:
     """Give a function that is told what is being done, how much of it is done, and how much there is."""
     if not sys.stderr.isatty():
         yield _nothing

@@ -60,7 +60,7 @@ CAPS: Final[Columns[QueueCap]] = {
 
 @verb(app, "list")
 def list_queues(session: Session) -> None:
-    """List the queues: how many jobs wait by priority, run, and have ended. A few seconds old at the most."""
+    """List the queues: how many jobs wait by priority, run, and have ended. Those that wait are up to 10 s old."""
 
     async def look(store: Store) -> tuple[Counts, list[QueueCap]]:
         return await store.counts(tenant=session.tenant), await store.caps(tenant=session.tenant)

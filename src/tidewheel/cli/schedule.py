@@ -9,6 +9,7 @@ from tidewheel.cli import timing
 from tidewheel.cli.asking import Level, Wishes, Work, job_of, parse_instant
 from tidewheel.cli.lazy import group
 from tidewheel.cli.options import IdempotencyKey
+from tidewheel.cli.progress import progress
 from tidewheel.cli.showing import Columns, Format, Yes, confirm, plain, show_list, show_one, show_value
 from tidewheel.cli.timing import Timing
 from tidewheel.cli.verb import Session, verb
@@ -194,7 +195,11 @@ def backfill(
             return
         if not confirm(len(would), "occurrences would run", yes=yes):
             raise typer.Abort
-        show_list(schedules.backfill(found, first, last, **options), OCCURRENCES, session.output)
+        with progress() as tell:
+            tell("occurrences", 0, len(would))
+            made = schedules.backfill(found, first, last, **options)
+            tell("occurrences", len(would), len(would))
+    show_list(made, OCCURRENCES, session.output)
 
 
 @verb(app)

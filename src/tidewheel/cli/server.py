@@ -5,9 +5,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from tidewheel.cli.options import Blobs, Database, default, setting
+from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, default, setting
 from tidewheel.cli.serving import (
     AuthMode,
+    BehindTls,
     Burst,
     Host,
     KeyRate,
@@ -21,8 +22,10 @@ from tidewheel.cli.serving import (
 )
 from tidewheel.cli.worker import (
     AlertBounds,
+    KeepFor,
     LogFormat,
     LogLevel,
+    MaxAge,
     NotifyPrivate,
     OtelEndpoint,
     WithKeeper,
@@ -51,14 +54,18 @@ def server(
     key_burst: Burst = default("key_burst"),
     tls_cert: TlsCert = default("tls_cert"),
     tls_key: TlsKey = default("tls_key"),
+    behind_tls: BehindTls = default("behind_tls"),
     replica: Replica = default("replica"),
     workers: Workers = default("workers"),
     keeper: WithKeeper = default("keeper"),
+    keep: KeepFor = default("keep"),
+    max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
     log_format: LogFormat = default("log_format"),
     log_level: LogLevel = default("log_level"),
     otel_endpoint: OtelEndpoint = default("otel_endpoint"),
     alert: AlertBounds = default("alert"),
+    max_args_bytes: MaxArgsBytes = default("max_args_bytes"),
 ) -> None:
     """Answer HTTP requests until SIGTERM or Ctrl-C. It runs no jobs: `tide worker` does, and `tide up` does all.
 
@@ -67,7 +74,14 @@ def server(
     log = log_setup(log_format, log_level)
     write_log(log, process="supervisor")
     wanted = ServerSetup(
-        host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
+        host=host,
+        port=port,
+        auth=auth,
+        rate=key_rate,
+        burst=key_burst,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        behind_tls=behind_tls,
     )
     with reserved(wanted) as serve:
         plan = plan_of(database, app=None, blobs=blobs, slots=0)
@@ -78,8 +92,9 @@ def server(
             serve=serve,
             keeper=keeper,
             replica=checked_replica(replica),
+            max_args_bytes=max_args_bytes,
             log=log,
             otel=check_endpoint(otel_endpoint),
-            upkeep=parse_upkeep(default("keep"), default("max_age"), notify_private, alert),
+            upkeep=parse_upkeep(keep, max_age, notify_private, alert),
         )
         run_worker(plan, DRAIN, partial(show_first_key, database, serve))

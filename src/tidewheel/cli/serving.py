@@ -28,6 +28,7 @@ KeyRate = Annotated[float | None, setting("key_rate")]
 Burst = Annotated[int | None, setting("key_burst")]
 TlsCert = Annotated[str | None, setting("tls_cert")]
 TlsKey = Annotated[str | None, setting("tls_key")]
+BehindTls = Annotated[bool, setting("behind_tls", "--behind-tls/--no-behind-tls")]
 Replica = Annotated[str | None, setting("replica")]
 
 
@@ -40,7 +41,7 @@ def reserved(wanted: ServerSetup) -> Iterator[ServerSetup]:
     check_exposure(host, Auth(wanted.auth))
     if certificate is not None:
         certificate.check()
-    elif not is_loopback(host):
+    elif not is_loopback(host) and not wanted.behind_tls:
         _log.warning("keys reach %s in clear text: name a certificate by --tls-cert, or put TLS before it", host)
     place = Reservation(Address(host, wanted.port))
     try:

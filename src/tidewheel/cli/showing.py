@@ -13,6 +13,7 @@ import typer
 
 from tidewheel.cli.yaml_text import yaml_text
 from tidewheel.errors import Invalid
+from tidewheel.logs.clean import clean
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.checks import duration_text
 
@@ -46,6 +47,11 @@ _COLOURS: Final = {
     "skipped": "dim",
     "expired": "red",
 }
+
+
+def harmless(text: str) -> str:
+    """Return what someone else wrote, without orders to the terminal that it is shown on."""
+    return "\n".join(clean(line) for line in text.split("\n"))
 
 
 def plain(value: Any) -> Any:
@@ -147,4 +153,4 @@ def _text(cell: Any) -> str:
         return duration_text(cell)
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    return str(cell)
+    return harmless(str(cell))

@@ -2,9 +2,10 @@
 
 import msgspec
 
-from tidewheel.cli.options import Blobs, Database, SecretsFolder, default
+from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, SecretsFolder, default
 from tidewheel.cli.serving import (
     AuthMode,
+    BehindTls,
     Burst,
     Host,
     KeyRate,
@@ -57,10 +58,12 @@ def up(
     key_burst: Burst = default("key_burst"),
     tls_cert: TlsCert = default("tls_cert"),
     tls_key: TlsKey = default("tls_key"),
+    behind_tls: BehindTls = default("behind_tls"),
     replica: Replica = default("replica"),
     log_format: LogFormat = default("log_format"),
     log_level: LogLevel = default("log_level"),
     otel_endpoint: OtelEndpoint = default("otel_endpoint"),
+    max_args_bytes: MaxArgsBytes = default("max_args_bytes"),
 ) -> None:
     """Start Tidewheel: server, worker and chores, all on this machine.
 
@@ -72,7 +75,14 @@ def up(
     log = log_setup(log_format, log_level)
     write_log(log, process="supervisor")
     wanted = ServerSetup(
-        host=host, port=port, auth=auth, rate=key_rate, burst=key_burst, tls_cert=tls_cert, tls_key=tls_key
+        host=host,
+        port=port,
+        auth=auth,
+        rate=key_rate,
+        burst=key_burst,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        behind_tls=behind_tls,
     )
     with reserved(wanted) as serve:
 
@@ -90,5 +100,6 @@ def up(
             otel=check_endpoint(otel_endpoint),
             upkeep=parse_upkeep(keep, max_age, notify_private, alert),
             replica=checked_replica(replica),
+            max_args_bytes=max_args_bytes,
         )
         run_worker(plan, DRAIN, prepare)

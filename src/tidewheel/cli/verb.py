@@ -4,15 +4,16 @@ import asyncio
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import msgspec
 import typer
 
-from tidewheel.cli.options import Database
+from tidewheel.cli.options import Database, setting
 from tidewheel.cli.showing import Format, Output
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.job import DEFAULT_TENANT
+from tidewheel.model.submission import MAX_ARGS_BYTES
 from tidewheel.store.base import Store
 from tidewheel.wiring import DEFAULT_URL, is_server, open_store
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_CONTEXT: Final = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+_TYPED: Final = "COMMANDLINE"
+"""What a context calls the source of an option that was given as one."""
+
 Url = Annotated[
     str | None,
     typer.Option(
@@ -30,6 +35,7 @@ Url = Annotated[
         help="A server to talk to, in place of the database, with its key in TIDE_KEY: https://host.",
     ),
 ]
+MaxArgsBytes = Annotated[int, setting("max_args_bytes", hidden=True)]
 Tenant = Annotated[str, typer.Option("--tenant", envvar="TIDE_TENANT", help="Whose jobs are meant.")]
 
 
@@ -40,6 +46,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     url: Url = None
     tenant: Tenant = DEFAULT_TENANT
     output: Output = Format.TABLE
+    max_args_bytes: MaxArgsBytes = MAX_ARGS_BYTES
 
     @property
     def place(self) -> str:
@@ -73,7 +80,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     async def _open(self) -> Store:
         try:
-            return await open_store(self.place)
+            return await open_store(self.place, max_args_bytes=self.max_args_bytes)
         except Unavailable as error:
             if not is_server(self.place):
                 raise
@@ -84,7 +91,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         """Return an app without tasks that keeps its jobs there."""
         from tidewheel.sdk.app import App  # noqa: PLC0415 - most commands do without
 
-        return App(self.place, tenant=self.tenant)
+        return App(self.place, tenant=self.tenant, max_args_bytes=self.max_args_bytes)
 
 
 def verb(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -104,23 +111,33 @@ def with_session(function: Callable[..., None]) -> Callable[..., None]:
     """
     parameters = inspect.signature(function).parameters.values()
     structs = {each.name: each.annotation for each in parameters if _is_struct(each.annotation)}
-    own = [each for each in parameters if each.name not in structs]
+    own = [each for each in parameters if each.name not in structs and each.name != _CONTEXT.name]
     names = {each.name for each in own}
+    wants_context = any(each.name == _CONTEXT.name for each in parameters)
     fields = {name: [each for each in _options_of(kind) if each.name not in names] for name, kind in structs.items()}
 
     @functools.wraps(function)
     def command(**given: Any) -> None:
+        context: typer.Context = given.pop(_CONTEXT.name)
+        _prefer_what_was_typed(context, given)
         made = {
             name: structs[name](**{each.name: given.pop(each.name) for each in of_struct})
             for name, of_struct in fields.items()
         }
-        function(**made, **given)
+        function(**made, **given, **({_CONTEXT.name: context} if wants_context else {}))
 
     in_order = [each for name in sorted(fields, key=lambda name: structs[name] is Session) for each in fields[name]]
-    options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in [*own, *in_order]]
+    options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in [*own, *in_order, _CONTEXT]]
     command.__annotations__ = {each.name: each.annotation for each in options}
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined] # what typer looks at
     return command
+
+
+def _prefer_what_was_typed(context: typer.Context, given: dict[str, Any]) -> None:
+    """Let a database that was typed come before a server that only the environment names."""
+    typed = {name for name in ("database", "url") if getattr(context.get_parameter_source(name), "name", "") == _TYPED}
+    if typed == {"database"}:
+        given["url"] = None
 
 
 def _is_struct(annotation: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -13,8 +14,7 @@ from typing import Annotated, Final
 import msgspec
 import uvloop
 
-from tidewheel.blobs import open_blobs
-from tidewheel.cli.options import Blobs, Database, SecretsFolder, default, parse_labels, setting
+from tidewheel.cli.options import Blobs, Database, MaxArgsBytes, SecretsFolder, default, parse_labels, setting
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.resources import Offer, parse_resources
@@ -23,16 +23,19 @@ from tidewheel.observe import page
 from tidewheel.observe.catalogue import build_info
 from tidewheel.observe.own_log import LogSetup, announce, log_setup, write_log
 from tidewheel.observe.tracing import check_endpoint
+from tidewheel.settings import unknown_variables
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.wiring import blobs_url, is_server, open_store
+from tidewheel.wiring import blobs_url, is_server, open_blobs, open_store
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.metrics_port import MetricsPort
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
+from tidewheel.worker.sandbox import allotment
 from tidewheel.worker.supervisor import Supervisor
 
+_log = logging.getLogger(__name__)
 MODULES: Final = Modules(
     runner="tidewheel.cli.children.runner",
     host="tidewheel.cli.children.host",
@@ -95,6 +98,7 @@ def worker(
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
     alert: AlertBounds = default("alert"),
+    max_args_bytes: MaxArgsBytes = default("max_args_bytes"),
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C: then finish what is short, and give the rest back. A second one hurries."""
     plan = msgspec.structs.replace(
@@ -113,6 +117,7 @@ def worker(
         otel=check_endpoint(otel_endpoint),
         metrics=None if metrics_port is None else (metrics_host, metrics_port),
         upkeep=parse_upkeep(keep, max_age, notify_private, alert),
+        max_args_bytes=max_args_bytes,
     )
     run_worker(plan, parse_duration(drain, "drain").total_seconds())
 
@@ -127,8 +132,8 @@ def plan_of(
     secrets: str | None = None,
 ) -> WorkerPlan:
     """Return a worker with the defaults of this machine."""
-    if secrets is not None and not Path(secrets).is_dir():
-        raise Invalid("secrets", f"there is no folder {secrets}")
+    if secrets is not None and not os.path.isdir(secrets):  # noqa: PTH112 - of a path, it raises for what can be no name
+        raise Invalid("secrets", f"there is no folder {secrets[:200]}")
     return WorkerPlan(
         database=database,
         blobs=blobs_url(database, blobs),
@@ -136,7 +141,7 @@ def plan_of(
         name=name or f"{socket.gethostname()}:{os.getpid()}",
         app=app,
         secrets=None if secrets is None else str(Path(secrets).absolute()),
-        slots=cores() if slots is None else slots,
+        slots=allotment.cores() if slots is None else slots,
         offer=Offer(resources=_resources(())),
     )
 
@@ -144,6 +149,8 @@ def plan_of(
 def run_worker(plan: WorkerPlan, drain: float, first: Callable[[], Awaitable[object]] | None = None) -> None:
     """Do what is to be done first, then run a worker, until a signal ends it."""
     write_log(plan.log, process="supervisor", worker=plan.name)
+    for name in unknown_variables(os.environ):
+        _log.warning("%s is no setting, and is not heeded", name)
     uvloop.run(_until_told(plan, drain, first))
 
 
@@ -187,7 +194,7 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
     if first is not None:
         await first()
     catalogue = [] if plan.app is None else await describe(plan.app, plan.environment)
-    store = await open_store(plan.database)
+    store = await open_store(plan.database, max_args_bytes=plan.max_args_bytes)
     try:
         open_blobs(plan.blobs)  # refuses what names no place, before anything runs
         await _declare(store, plan, catalogue)
@@ -196,6 +203,8 @@ async def _work(plan: WorkerPlan, supervising: list[Supervisor], first: Callable
         async with _showing(supervisor, plan):
             if plan.inline or plan.slots:
                 announce(plan.log, f"{plan.name} takes jobs of {', '.join(plan.queues)}. Ctrl-C stops it.")
+            elif not plan.servers:
+                announce(plan.log, f"{plan.name} does the chores. Ctrl-C stops it.")
             await supervisor.run()
     finally:
         await store.close()
@@ -232,14 +241,8 @@ async def _declare(store: Store, plan: WorkerPlan, catalogue: Sequence[Catalogue
         announce(plan.log, left)
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def _resources(given: Sequence[str]) -> dict[str, int]:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {"cpu": 1000 * cores(), "memory": memory} | parse_resources(",".join(given), "resource")
+    return {"cpu": allotment.cpu(), "memory": allotment.memory()} | parse_resources(",".join(given), "resource")
 
 
 def _environment(given: Sequence[str]) -> dict[str, str]:

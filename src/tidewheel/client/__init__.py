@@ -10,11 +10,26 @@ It raises the errors of `tidewheel.errors`, sends again what is safe to send aga
 and waits as long as the server asks for when that is busy.
 """
 
+from tidewheel.client.access import CreatedKey
 from tidewheel.client.artifacts import ArtifactInfo
 from tidewheel.client.asynchronous import AsyncClient
 from tidewheel.client.documents import Event, Queue
 from tidewheel.client.options import JobOptions, NewJob
+from tidewheel.client.outputs import OutputInfo
 from tidewheel.client.schedules import Coming
+from tidewheel.client.steering import Bulk
 from tidewheel.client.synchronous import Client
 
-__all__ = ["ArtifactInfo", "AsyncClient", "Client", "Coming", "Event", "JobOptions", "NewJob", "Queue"]
+__all__ = [
+    "ArtifactInfo",
+    "AsyncClient",
+    "Bulk",
+    "Client",
+    "Coming",
+    "CreatedKey",
+    "Event",
+    "JobOptions",
+    "NewJob",
+    "OutputInfo",
+    "Queue",
+]

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -61,14 +61,21 @@ class ArtifactPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
+Moved = Callable[[int], object]
+"""Is told how many bytes more have come or gone."""
+
+
 class ArtifactCalls:
     """A part of `AsyncClient`."""
 
     _transport: Transport
     _clock: Clock
 
-    async def put_artifact(self, path: Path, *, name: str | None = None) -> ArtifactInfo:
-        """Bring a file, unless it is there, and return what is known of it. Raises Invalid."""
+    async def put_artifact(self, path: Path, *, name: str | None = None, moved: Moved | None = None) -> ArtifactInfo:
+        """Bring a file, unless it is there, and return what is known of it. Raises Invalid.
+
+        `moved` is told how many bytes each piece had that went.
+        """
         with _opened(path) as file:
             digest, size = await asyncio.to_thread(_digest_of, file)
             body = {"digest": digest, "size": size, "name": path.name if name is None else name}
@@ -76,7 +83,7 @@ class ArtifactCalls:
             if offer.artifact is not None:
                 return offer.artifact
             assert offer.upload is not None
-            return await self._bring(offer.upload, file, size)
+            return await self._bring(offer.upload, _pieces(file, moved), size)
 
     async def artifacts(self) -> AsyncIterator[ArtifactInfo]:
         """Return all files, newest first."""
@@ -93,42 +100,54 @@ class ArtifactCalls:
         """Return what is known of a file. Raises NotFound."""
         return await self._transport.get(f"{_ALL}/{digest}", ArtifactInfo)
 
-    async def fetch_artifact(self, digest: str, to: Path) -> None:
-        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all."""
-        async with self._transport.stream(f"{_ALL}/{digest}/content", silence=SILENCE) as answer:
-            place = urljoin(str(answer.request.url), answer.headers["location"])
-        elsewhere = self._elsewhere(place)
-        try:
-            with _appearing(to) as file:
-                hasher = hashlib.sha256()
-                async with elsewhere.stream(place, silence=SILENCE) as answer:
-                    async for piece in answer.aiter_bytes(PIECE):
-                        hasher.update(piece)
-                        await asyncio.to_thread(file.write, piece)
-                if hasher.hexdigest() != digest:
-                    raise Conflict(f"what came is not what has the digest {digest}")
-        finally:
-            await elsewhere.close()
+    async def fetch_artifact(self, digest: str, to: Path, *, moved: Moved | None = None) -> None:
+        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all.
 
-    async def _bring(self, upload: Upload, file: BinaryIO, size: int) -> ArtifactInfo:
+        `moved` is told how many bytes each piece had that came.
+        """
+        await fetch(self._transport, self._clock, f"{_ALL}/{digest}/content", to, digest, moved=moved)
+
+    async def _bring(self, upload: Upload, content: AsyncIterator[bytes], size: int) -> ArtifactInfo:
         place = urljoin(str(self._transport.client.base_url), upload.url)
-        elsewhere = self._elsewhere(place)
+        elsewhere = signed(place, self._clock)
         try:
             headers = {"content-length": str(size)}
             if upload.complete is None:
                 headers["content-type"] = "application/octet-stream"
-            request = elsewhere.client.build_request(upload.method, place, headers=headers, content=_pieces(file))
-            content = await elsewhere.send(request, safe=False)
+            request = elsewhere.client.build_request(upload.method, place, headers=headers, content=content)
+            answer = await elsewhere.send(request, safe=False)
         finally:
             await elsewhere.close()
         if upload.complete is not None:
-            content = await self._transport.write("POST", upload.complete, safe=True)
-        return read(content, ArtifactInfo)
+            answer = await self._transport.write("POST", upload.complete, safe=True)
+        return read(answer, ArtifactInfo)
 
-    def _elsewhere(self, place: str) -> Transport:
-        """Return a way to a signed address, which may be that of a bucket and must not see the key."""
-        parts = urlsplit(place)
-        return Transport(Place(f"{parts.scheme}://{parts.netloc}"), self._clock)
+
+async def fetch(
+    transport: Transport, clock: Clock, path: str, to: Path, digest: str | None = None, *, moved: Moved | None = None
+) -> None:
+    """Copy what a path leads to; it appears whole, and with that digest if one is named, or not at all."""
+    async with transport.stream(path, silence=SILENCE) as answer:
+        place = urljoin(str(answer.request.url), answer.headers["location"])
+    elsewhere = signed(place, clock)
+    try:
+        with _appearing(to) as file:
+            hasher = hashlib.sha256()
+            async with elsewhere.stream(place, silence=SILENCE) as answer:
+                async for piece in answer.aiter_bytes(PIECE):
+                    hasher.update(piece)
+                    await asyncio.to_thread(file.write, piece)
+                    _tell(moved, piece)
+            if digest is not None and hasher.hexdigest() != digest:
+                raise Conflict(f"what came is not what has the digest {digest}")
+    finally:
+        await elsewhere.close()
+
+
+def signed(place: str, clock: Clock) -> Transport:
+    """Return a way to a signed address, which may be that of a bucket and must not see the key."""
+    parts = urlsplit(place)
+    return Transport(Place(f"{parts.scheme}://{parts.netloc}"), clock)
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -146,15 +165,23 @@ def _digest_of(file: BinaryIO) -> tuple[str, int]:
     return hasher.hexdigest(), size
 
 
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+async def _pieces(file: BinaryIO, moved: Moved | None) -> AsyncIterator[bytes]:
     file.seek(0)
     while piece := await asyncio.to_thread(file.read, PIECE):
         yield piece
+        _tell(moved, piece)
+
+
+def _tell(moved: Moved | None, piece: bytes) -> None:
+    if moved is not None:
+        moved(len(piece))
 
 
 @contextmanager
 def _appearing(to: Path) -> Iterator[IO[bytes]]:
     """Give a file to write to that takes its place at the end, if nothing goes wrong."""
+    if to.exists() and not to.is_file():  # a device would be replaced by a file, too
+        raise Invalid("to", f"{to} is no file")
     try:
         part = tempfile.NamedTemporaryFile(dir=to.parent, prefix=".tide-", delete=False)  # noqa: SIM115 - closed below
     except OSError as error:

@@ -8,13 +8,17 @@ from uuid import UUID, uuid4
 
 import msgspec
 
+from tidewheel.client.access import AccessCalls
 from tidewheel.client.artifacts import ArtifactCalls
 from tidewheel.client.dead_letters import DeadLetterCalls
 from tidewheel.client.documents import Event, Queue, QueueList
 from tidewheel.client.flow import FlowCalls
 from tidewheel.client.following import follow
+from tidewheel.client.log_search import LogSearchCalls
 from tidewheel.client.options import JobConditions, JobOptions, NewJob, body_of, query_of
+from tidewheel.client.outputs import OutputCalls
 from tidewheel.client.schedules import ScheduleCalls
+from tidewheel.client.steering import SteeringCalls
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Conflict, JobCancelled, JobFailed, NotFinished
 from tidewheel.model.job import Attempt, Job, Submitted
@@ -37,9 +41,13 @@ DEFAULT_URL: Final = "http://127.0.0.1:8433"
 LONGEST_WAIT: Final = 60
 PAGE: Final = 200
 LINES: Final = 1000
+PATIENCE: Final = 60.0
+"""Seconds that a call waits in all for a busy server that names a time; `result` waits as long as it was told."""
 
 
-class AsyncClient(ScheduleCalls, DeadLetterCalls, FlowCalls, ArtifactCalls):
+class AsyncClient(
+    SteeringCalls, ScheduleCalls, DeadLetterCalls, FlowCalls, LogSearchCalls, ArtifactCalls, OutputCalls, AccessCalls
+):
     """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
 
     def __init__(
@@ -47,7 +55,7 @@ class AsyncClient(ScheduleCalls, DeadLetterCalls, FlowCalls, ArtifactCalls):
     ) -> None:
         place = Place(url or os.environ.get("TIDE_URL") or DEFAULT_URL, key or os.environ.get("TIDE_KEY") or None)
         self._clock = clock or SystemClock()
-        self._transport = Transport(place, self._clock, patient=True)
+        self._transport = Transport(place, self._clock, patience=PATIENCE)
         if tenant is not None:
             self._transport.client.headers["tide-tenant"] = tenant
 
@@ -117,7 +125,9 @@ class AsyncClient(ScheduleCalls, DeadLetterCalls, FlowCalls, ArtifactCalls):
             left = max(0, round(latest - self._clock.monotonic()))
             headers = {"prefer": f"wait={min(left, LONGEST_WAIT)}"}
             try:
-                return await self._transport.get(f"/v1/jobs/{job_id}/result", Any, headers=headers)
+                return await self._transport.get(
+                    f"/v1/jobs/{job_id}/result", Any, headers=headers, patience=left or None
+                )
             except NotFinished:
                 if self._clock.monotonic() >= latest or not left:
                     raise TimeoutError(f"job {job_id} has not ended after {wait:g} s") from None
@@ -143,17 +153,6 @@ class AsyncClient(ScheduleCalls, DeadLetterCalls, FlowCalls, ArtifactCalls):
     def events(self, job_id: UUID, *, last: str | None = None) -> AsyncIterator[Event]:
         """Return what happens to a job until its end; goes on by itself after an interruption, or after `last`."""
         return follow(self._transport, self._clock, job_id, last)
-
-    # Steering
-
-    async def cancel(self, job_id: UUID, reason: str = "") -> Job:
-        """Cancel a job: it never starts, or is asked to stop. One that has ended stays as it is."""
-        body = {"reason": reason}
-        return (await self._transport.post(f"/v1/jobs/{job_id}/cancel", body, JobDocument, safe=True)).record()
-
-    async def retry(self, job_id: UUID) -> Job:
-        """Send a job that ended without success round again. Raises Conflict."""
-        return (await self._transport.post(f"/v1/jobs/{job_id}/retry", None, JobDocument, safe=False)).record()
 
     # The whole
 

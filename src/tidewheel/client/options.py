@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from tidewheel.model.checks import check_json
-from tidewheel.model.submission import MAX_ARGS_BYTES
+from tidewheel.model.submission import MOST_ARGS_BYTES
 from tidewheel.observe.tracing import current
 
 Duration = timedelta | float | str
@@ -68,7 +68,7 @@ class JobConditions(TypedDict, total=False):
 
 def body_of(kind: str, args: Mapping[str, Any], options: JobOptions) -> dict[str, Any]:
     """Return the body of a submit. Raises Invalid for arguments that are no JSON."""
-    text = check_json("args", dict(args), max_bytes=MAX_ARGS_BYTES)
+    text = check_json("args", dict(args), max_bytes=MOST_ARGS_BYTES)
     given = {name: plain(value) for name, value in options.items()}
     if (trace := current()) is not None:
         given = {"traceparent": trace.traceparent, "tracestate": trace.tracestate or "", **given}
@@ -77,6 +77,11 @@ def body_of(kind: str, args: Mapping[str, Any], options: JobOptions) -> dict[str
 
 def query_of(conditions: JobConditions) -> dict[str, Any]:
     """Return the query of a list."""
+    return in_query(conditions)
+
+
+def in_query(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return conditions as a query has them."""
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in conditions.items()}
 
 

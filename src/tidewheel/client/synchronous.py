@@ -11,6 +11,7 @@ from uuid import UUID
 from tidewheel.client.asynchronous import AsyncClient
 from tidewheel.client.documents import Event, Queue
 from tidewheel.client.options import Duration, JobConditions, JobOptions, NewJob
+from tidewheel.client.steering import MOST_AT_ONCE, Bulk
 from tidewheel.client.synchronous_parts import Parts
 from tidewheel.clock import Clock
 from tidewheel.model.cap import Overflow, QueueCap
@@ -83,6 +84,20 @@ class Client(Parts):
     def retry(self, job_id: UUID) -> Job:
         """Send a job that ended without success round again. Raises Conflict."""
         return self._run(self._client.retry(job_id))
+
+    def erase(self, job_id: UUID) -> Job:
+        """Forget what a finished job was about, and return what is left of it. Raises NotFinished."""
+        return self._run(self._client.erase(job_id))
+
+    def cancel_many(
+        self, *, reason: str = "", dry_run: bool = False, limit: int = MOST_AT_ONCE, **where: Unpack[JobConditions]
+    ) -> Bulk:
+        """Cancel the jobs that meet the conditions and have not ended; with `dry_run` they are only counted."""
+        return self._run(self._client.cancel_many(reason=reason, dry_run=dry_run, limit=limit, **where))
+
+    def retry_many(self, *, dry_run: bool = False, limit: int = MOST_AT_ONCE, **where: Unpack[JobConditions]) -> Bulk:
+        """Send the jobs round again that meet the conditions and ended without success; or only count them."""
+        return self._run(self._client.retry_many(dry_run=dry_run, limit=limit, **where))
 
     def gates(self) -> list[Gate]:
         """Return the closed gates."""

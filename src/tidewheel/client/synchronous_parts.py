@@ -1,22 +1,30 @@
-"""The parts of the client without an event loop that are about schedules, reasons, dead letters and files."""
+"""The parts of the client without an event loop that are about more than jobs and flow control."""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 from uuid import UUID
 
+from tidewheel.client.access import AuditConditions, CreatedKey
 from tidewheel.client.artifacts import ArtifactInfo
 from tidewheel.client.asynchronous import AsyncClient
+from tidewheel.client.log_search import LineConditions
 from tidewheel.client.options import Duration, PriorityName
+from tidewheel.client.outputs import OutputInfo
 from tidewheel.client.schedule_options import Change, DeadConditions, Definition
 from tidewheel.client.schedules import Coming
 from tidewheel.errors import Conflict
+from tidewheel.model.access import Role
+from tidewheel.model.api_key import ApiKey
+from tidewheel.model.audit import AuditEntry
 from tidewheel.model.dead_letter import DeadGroup
 from tidewheel.model.job import Job
+from tidewheel.model.log_query import FoundLine
 from tidewheel.model.schedule import Occurrence, Schedule
+from tidewheel.model.tenant import Tenant
 from tidewheel.model.why import Reason
 
 T = TypeVar("T")
@@ -97,9 +105,14 @@ class Parts:
         """Send dead letters round again and return how many; with `dry_run` they are only counted."""
         return self._run(self._client.redrive(rate=rate, dry_run=dry_run, **where))
 
-    def put_artifact(self, path: Path, *, name: str | None = None) -> ArtifactInfo:
-        """Bring a file, unless it is there, and return what is known of it. Raises Invalid."""
-        return self._run(self._client.put_artifact(path, name=name))
+    def put_artifact(
+        self, path: Path, *, name: str | None = None, moved: Callable[[int], object] | None = None
+    ) -> ArtifactInfo:
+        """Bring a file, unless it is there, and return what is known of it. Raises Invalid.
+
+        `moved` is told how many bytes each piece had that went.
+        """
+        return self._run(self._client.put_artifact(path, name=name, moved=moved))
 
     def artifacts(self) -> Iterator[ArtifactInfo]:
         """Return all files, newest first."""
@@ -109,9 +122,73 @@ class Parts:
         """Return what is known of a file. Raises NotFound."""
         return self._run(self._client.artifact(digest))
 
-    def fetch_artifact(self, digest: str, to: Path) -> None:
-        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all."""
-        self._run(self._client.fetch_artifact(digest, to))
+    def fetch_artifact(self, digest: str, to: Path, *, moved: Callable[[int], object] | None = None) -> None:
+        """Copy a file here; it appears whole and right, maybe in place of an earlier one, or not at all.
+
+        `moved` is told how many bytes each piece had that came.
+        """
+        self._run(self._client.fetch_artifact(digest, to, moved=moved))
+
+    def outputs(self, job_id: UUID) -> list[OutputInfo]:
+        """Return the files that all runs of a job left behind, by run and by name. Raises NotFound."""
+        return self._run(self._client.outputs(job_id))
+
+    def fetch_output(self, output: OutputInfo, to: Path) -> None:
+        """Copy such a file here; it appears whole, maybe in place of an earlier one, or not at all. Raises NotFound."""
+        self._run(self._client.fetch_output(output, to))
+
+    def search_logs(
+        self, text: str = "", *, oldest_first: bool = False, **where: Unpack[LineConditions]
+    ) -> Iterator[FoundLine]:
+        """Return all lines in which something is found, newest first."""
+        return self._iterate(self._client.search_logs(text, oldest_first=oldest_first, **where))
+
+    def keys(self, *, all_tenants: bool = False) -> Iterator[ApiKey]:
+        """Return all keys of a tenant, or of every one, newest first; expired and revoked ones are among them."""
+        return self._iterate(self._client.keys(all_tenants=all_tenants))
+
+    def create_key(
+        self,
+        name: str,
+        role: Role | str,
+        *,
+        all_tenants: bool = False,
+        expires_in: Duration | None = None,
+        rate: float | None = None,
+        burst: int | None = None,
+    ) -> CreatedKey:
+        """Make a key for the tenant one works in, or for all. Raises Invalid, Forbidden."""
+        work = self._client.create_key(
+            name, role, all_tenants=all_tenants, expires_in=expires_in, rate=rate, burst=burst
+        )
+        return self._run(work)
+
+    def revoke_key(self, key_id: UUID) -> ApiKey:
+        """Make a key open nothing any more. Raises NotFound."""
+        return self._run(self._client.revoke_key(key_id))
+
+    def tenants(self) -> list[Tenant]:
+        """Return the tenants that one may see, by name."""
+        return self._run(self._client.tenants())
+
+    def set_tenant(
+        self,
+        name: str,
+        *,
+        weight: float = 1.0,
+        max_queued: int | None = None,
+        max_payload: int | None = None,
+        keep_logs: Duration | None = None,
+    ) -> Tenant:
+        """Give a tenant its share and bounds; what is left out is as for one that was given nothing."""
+        work = self._client.set_tenant(
+            name, weight=weight, max_queued=max_queued, max_payload=max_payload, keep_logs=keep_logs
+        )
+        return self._run(work)
+
+    def audit(self, *, all_tenants: bool = False, **where: Unpack[AuditConditions]) -> Iterator[AuditEntry]:
+        """Return who changed what, newest first; with `all_tenants` also what concerns all."""
+        return self._iterate(self._client.audit(all_tenants=all_tenants, **where))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         try:

@@ -12,6 +12,7 @@ from tidewheel.keeper.alerts import Watch
 from tidewheel.keeper.artifacts import Gravedigger
 from tidewheel.keeper.notices import Postman
 from tidewheel.keeper.occurrences import ANYWAY, duties_of
+from tidewheel.keeper.outputs import Collector
 from tidewheel.keeper.reaper import Reaper
 from tidewheel.model.duty import Agenda
 from tidewheel.model.retention import Upkeep
@@ -28,6 +29,10 @@ def _usual() -> timedelta | None:
     return None
 
 
+async def _nothing_to_stop(_patience: float = 0.0) -> None:
+    pass
+
+
 class Chore(NamedTuple):
     """One thing that is done again and again."""
 
@@ -41,6 +46,8 @@ class Chore(NamedTuple):
     wanted: Callable[[Agenda], timedelta | None] | None = None
     """In how long there is something to do, as the agenda says, or None; a chore with this waits to be wanted and is
     done `every` so often all the same."""
+    stop: Callable[[float], Awaitable[None]] = _nothing_to_stop
+    """Ends what a run may have left under way, after so many seconds of patience."""
 
 
 def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs | None = None) -> list[Chore]:
@@ -75,26 +82,60 @@ def chores_of(store: Store, clock: Clock, upkeep: Upkeep = _UPKEEP, blobs: Blobs
         Chore("days", timedelta(hours=1), store.prepare_days),
         Chore("age", minute, age),
         Chore("retention", timedelta(minutes=10), lambda: store.retire(upkeep.keep, kinds=upkeep.kinds)),
-        Chore("old-occurrences", timedelta(minutes=10), partial(_in_pieces, store.retire_occurrences)),
+        _clearing("old-occurrences", timedelta(minutes=10), store.retire_occurrences),
         *(Chore(name, ANYWAY, duty.run_once, duty.pause, duty.wanted) for name, duty in duties_of(store, clock)),
-        Chore("statistics", timedelta(seconds=10), partial(_in_pieces, store.fold_statistics)),
-        Chore("log-words", timedelta(seconds=5), partial(_in_pieces, store.index_logs)),
+        _clearing("statistics", timedelta(seconds=10), store.fold_statistics),
+        _clearing("log-words", timedelta(seconds=5), store.index_logs),
         *_telling(store, clock, upkeep),
-        Chore("audit", timedelta(hours=1), partial(_in_pieces, store.retire_audit)),
-        *([] if blobs is None else [Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once)]),
+        _clearing("audit", timedelta(hours=1), store.retire_audit),
+        *([] if blobs is None else _tidying(store, clock, blobs)),
+    ]
+
+
+def _tidying(store: Store, clock: Clock, blobs: Blobs) -> list[Chore]:
+    """Return the chores that remove large things which nobody needs any more."""
+    return [
+        Chore("artifacts", timedelta(hours=1), Gravedigger(store, blobs, clock).run_once),
+        Chore("outputs", timedelta(minutes=10), Collector(store, blobs, clock).run_once),
     ]
 
 
 def _telling(store: Store, clock: Clock, upkeep: Upkeep) -> list[Chore]:
     """Return the chores that tell people what happens."""
-    postman = Postman(store, Sender(AddressGuard(upkeep.notify_private), clock))
+    postman = Postman(store, Sender(AddressGuard(upkeep.notify_private), clock), clock)
     hour = timedelta(hours=1)
     return [
-        Chore("notifications", timedelta(minutes=1), partial(_in_pieces, postman.run_once), wanted=_until_a_message),
+        Chore("notifications", timedelta(minutes=1), postman.run_once, wanted=_until_a_message, stop=postman.stop),
         Chore("alerts", timedelta(seconds=30), Watch(store, upkeep.bounds).run_once),
-        Chore("old-alerts", hour, partial(_in_pieces, store.retire_alerts)),
-        Chore("old-deliveries", hour, partial(_in_pieces, store.retire_deliveries)),
+        _clearing("old-alerts", hour, store.retire_alerts),
+        _clearing("old-deliveries", hour, store.retire_deliveries),
     ]
+
+
+class Clearing:
+    """A chore that takes away what is old: if there is more than is taken in one go, the next follows at once."""
+
+    def __init__(self, take_some: Callable[[], Awaitable[int]]) -> None:
+        self._take_some = take_some
+        self._last = 0
+
+    async def run_once(self) -> int:
+        """Take away piece after piece until there is nothing left, or for now enough."""
+        return await _in_pieces(self._take_and_note)
+
+    def pause(self) -> timedelta | None:
+        """Return nothing to wait for, if there was something left."""
+        return _NOW if self._last else None
+
+    async def _take_and_note(self) -> int:
+        self._last = 0  # should it fail, that is no reason to hurry
+        self._last = await self._take_some()
+        return self._last
+
+
+def _clearing(name: str, every: timedelta, take_some: Callable[[], Awaitable[int]]) -> Chore:
+    clearing = Clearing(take_some)
+    return Chore(name, every, clearing.run_once, clearing.pause)
 
 
 def chore_named(chores: list[Chore], name: str) -> Chore:

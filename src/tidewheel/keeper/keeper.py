@@ -52,6 +52,7 @@ class Keeper:
                 for chore in self._chores:
                     group.create_task(self._repeat(chore), name=chore.name)
         finally:
+            await asyncio.gather(*(chore.stop(0.0) for chore in self._chores))
             await self._give_up()
 
     async def beat(self) -> None:

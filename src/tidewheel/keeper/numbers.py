@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tidewheel.keeper.keeper import Keeper
 from tidewheel.observe import Registry
-from tidewheel.observe.catalogue import CHORE_ITEMS, CHORE_SECONDS, CHORES, DUTIES_HELD
+from tidewheel.observe.catalogue import CHORE_ITEMS, CHORE_SECONDS, CHORES, LEADER
 
 Values = Mapping[tuple[str, ...], float]
 
@@ -21,4 +21,4 @@ def show_chores(keeper: Keeper, registry: Registry) -> None:
     registry.gauge(CHORES, runs)
     registry.gauge(CHORE_SECONDS, lambda: {(name,): one.total_seconds for name, one in keeper.records.items()})
     registry.gauge(CHORE_ITEMS, lambda: {(name,): float(one.done) for name, one in keeper.records.items()})
-    registry.gauge(DUTIES_HELD, lambda: {(name,): float(name in keeper.duties) for name in keeper.records})
+    registry.gauge(LEADER, lambda: {(name,): float(name in keeper.duties) for name in keeper.records})

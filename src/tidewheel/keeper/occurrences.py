@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from tidewheel.clock import Clock
+from tidewheel.errors import Unavailable
 from tidewheel.model.duty import Agenda
 from tidewheel.model.schedule import Schedule
 from tidewheel.store.faults import Fault, silent
@@ -49,7 +50,8 @@ class Occurrences:
         self._fault = fault
         self._wake_at: float | None = None
         self._decided_at = float("-inf")
-        self._unreadable: dict[UUID, int] = {}
+        self._unplanned: dict[UUID, int] = {}
+        """Versions of schedules that could not be read, planned or recorded."""
 
     def pause(self) -> timedelta | None:
         """Return how long it is until something is to be done, as far as the last look could tell."""
@@ -69,7 +71,11 @@ class Occurrences:
         done = 0
         for _ in range(MOST_PIECES):
             looked_at = self._clock.monotonic()
-            ahead = await self._store.look_ahead(self._shard, self._near, limit=BATCH)
+            # Those that cannot be read or planned stay where they are, and must not fill the piece.
+            limit = BATCH + len(self._unplanned)
+            ahead = await self._store.look_ahead(self._shard, self._near, limit=limit)
+            for each in ahead.unreadable:
+                self._note_unplanned(each.schedule_id, each.version, each.why)
             self._fault("looked")
             if ahead.next_decision is not None and ahead.next_decision <= ahead.now:
                 self._decided_at = looked_at
@@ -77,9 +83,10 @@ class Occurrences:
                 self._fault("decided")
             plans = [planned for each in ahead.schedules if (planned := self._plan(each, ahead.now)) is not None]
             for piece in _pieces(plans):
-                done += await self._store.record_occurrences(piece)
+                done += await self._record(piece)
                 self._fault("recorded")
-            self._wake_at = self._next(ahead, plans, looked_at)
+            full = len(ahead.schedules) + len(ahead.unreadable) == limit
+            self._wake_at = looked_at if full else self._next(ahead, plans, looked_at)
             if self.pause() != timedelta(0):
                 break
         return done
@@ -89,14 +96,33 @@ class Occurrences:
         try:
             return plan(schedule, now, now + self._ahead)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this schedule's alone
-            if self._unreadable.get(schedule.id) != schedule.version:
-                self._unreadable[schedule.id] = schedule.version
-                _log.error("schedule %r (%s) cannot be planned: %s", schedule.name, schedule.id, error)
+            why = f"schedule {schedule.name!r} ({schedule.id}) cannot be planned: {error}"
+            self._note_unplanned(schedule.id, schedule.version, why)
             return None
+
+    async def _record(self, plans: Sequence[Plan]) -> int:
+        """Record plans; one that the store cannot take must not hold up the others."""
+        try:
+            return await self._store.record_occurrences(plans)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - see above
+            if len(plans) > 1:
+                return sum([await self._record([each]) for each in plans])
+            schedule = plans[0].schedule
+            why = f"schedule {schedule.name!r} ({schedule.id}) cannot be recorded: {error}"
+            self._note_unplanned(schedule.id, schedule.version, why)
+            return 0
+
+    def _note_unplanned(self, schedule_id: UUID, version: int, why: str) -> None:
+        """Tell people of a schedule that needs them, once for each of its versions."""
+        if self._unplanned.get(schedule_id) != version:
+            self._unplanned[schedule_id] = version
+            _log.error("%s", why)
 
     def _next(self, ahead: Ahead, plans: Sequence[Plan], looked_at: float) -> float | None:
         """Return when, on the own clock, there will be something to do, if anything."""
-        if len(ahead.schedules) == BATCH or any(_is_behind(planned, ahead.now) for planned in plans):
+        if any(_is_behind(planned, ahead.now) for planned in plans):
             return looked_at
         fires = [ahead.next_fire_at, *(planned.next_fire_at for planned in plans)]
         writes = [(at - self._near - ahead.now).total_seconds() for at in fires if at is not None]

@@ -5,7 +5,7 @@ each of the two is an event that subscriptions may name. In a maintenance window
 """
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -15,6 +15,9 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.alert_bounds import USUAL, Bounds
 from tidewheel.model.checks import check_duration, check_text, check_window, duration_text
+from tidewheel.model.resources import Needs
+from tidewheel.model.why import able
+from tidewheel.model.worker import Worker
 
 LOOK_BACK: Final = timedelta(minutes=10)
 """Of which time the ends of jobs are counted."""
@@ -22,6 +25,11 @@ MAX_REASON: Final = 1000
 MAX_SILENCE: Final = timedelta(days=365)
 """How far ahead a maintenance window may begin, and how long it may last."""
 KEEP_RESOLVED: Final = timedelta(days=30)
+_HOLDERS: Final = {
+    "pid": "the connection of process",
+    "prepared": "the prepared transaction",
+    "slot": "the unused replication slot",
+}
 
 
 class Rule(enum.StrEnum):
@@ -29,8 +37,10 @@ class Rule(enum.StrEnum):
 
     SCHEDULE_LATE = "schedule.late"
     SCHEDULE_MISSED = "schedule.missed"
+    SCHEDULE_OVERDUE = "schedule.overdue"
     QUEUE_AGE = "queue.age"
     NO_WORKER = "queue.no_worker"
+    NO_WORKER_OF_KIND = "kind.no_worker"
     FAILURE_RATE = "kind.failure_rate"
     DEAD_LETTERS = "kind.dead_letters"
     HELD_SNAPSHOT = "database.held_snapshot"
@@ -43,13 +53,15 @@ class Rule(enum.StrEnum):
 MEANINGS: Final[Mapping[Rule, str]] = {
     Rule.SCHEDULE_LATE: "a job of a schedule waits longer than 5 minutes beyond its time",
     Rule.SCHEDULE_MISSED: "the last occurrence of a schedule passed without a job",
+    Rule.SCHEDULE_OVERDUE: "the time of a schedule passed 5 minutes ago, and nothing is recorded of it",
     Rule.QUEUE_AGE: "a due job of a queue waits longer than 10 minutes",
     Rule.NO_WORKER: "a job of a queue is due for a minute, and no live worker serves the queue",
+    Rule.NO_WORKER_OF_KIND: "a job of a kind is due for a minute, and no live worker of its queue can take it",
     Rule.FAILURE_RATE: "of at least 20 jobs of a kind that ended in 10 minutes, half or more are dead",
     Rule.DEAD_LETTERS: "at least 100 jobs of a kind died in 10 minutes",
-    Rule.HELD_SNAPSHOT: "a connection to PostgreSQL holds a snapshot longer than 30 minutes: nothing is vacuumed",
+    Rule.HELD_SNAPSHOT: "a transaction or unused slot of PostgreSQL keeps old rows for 30 minutes: nothing is vacuumed",
     Rule.BLOAT: "a table in PostgreSQL has a million dead rows, and more of them than live ones: vacuum cannot keep up",
-    Rule.REPLICA_LAG: "a replica of PostgreSQL is 5 minutes or 256 MiB behind",
+    Rule.REPLICA_LAG: "a replica of PostgreSQL, or an unused slot for one, is 5 minutes or 256 MiB behind",
     Rule.DISK_SPACE: "less than 512 MiB are free where the SQLite file is",
     Rule.CLOCK: "the clock of a live worker is off that of the database by 5 seconds or more",
 }
@@ -63,6 +75,16 @@ class QueueFact(NamedTuple):
     workers: int
 
 
+class LaneFact(NamedTuple):
+    """How long the first due job of a kind waits that has such needs, behind no gate."""
+
+    tenant: str
+    queue: str
+    kind: str
+    needs: Needs
+    waits: timedelta
+
+
 class KindFact(NamedTuple):
     """How many jobs of a kind ended lately, by themselves, and how many of them are dead."""
 
@@ -73,18 +95,21 @@ class KindFact(NamedTuple):
 
 
 class ScheduleFact(NamedTuple):
-    """A schedule with a job that waits though it is due, or whose last occurrence was missed."""
+    """A schedule with a job that waits though it is due, or an occurrence that was missed or is not even recorded."""
 
     tenant: str
     schedule: str
     waits: timedelta | None
     missed: datetime | None
+    overdue: timedelta | None = None
+    """How long ago its next time was, of which nothing is recorded."""
 
 
 class SnapshotFact(NamedTuple):
-    """A connection that keeps old rows from being removed."""
+    """Something that keeps old rows from being removed."""
 
-    pid: int
+    holder: str
+    """Such as `pid 17`, `prepared transfer-1` or `slot standby`."""
     held: timedelta
 
 
@@ -122,6 +147,8 @@ class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What there is to judge, as of one moment."""
 
     queues: list[QueueFact] = []
+    lanes: list[LaneFact] = []
+    """Of queues that workers serve, what none of these takes."""
     kinds: list[KindFact] = []
     schedules: list[ScheduleFact] = []
     snapshots: list[SnapshotFact] = []
@@ -199,12 +226,19 @@ def find(facts: AlertFacts, bounds: Bounds = USUAL) -> list[Finding]:
     """Return all that is wrong."""
     return [
         *_in_queues(facts.queues, bounds),
+        *_in_lanes(facts.lanes, bounds),
         *_in_kinds(facts.kinds, bounds),
         *_in_schedules(facts.schedules, bounds),
         *_in_tables(facts, bounds),
         *_in_storage(facts, bounds),
         *_in_clocks(facts.clocks, bounds),
     ]
+
+
+def not_taken(lanes: Iterable[LaneFact], workers: Sequence[Worker]) -> list[LaneFact]:
+    """Return of these lanes those whose queue is served, but by no worker that takes their jobs."""
+    served = {queue for worker in workers for queue in worker.queues}
+    return [lane for lane in lanes if lane.queue in served and not _is_taken(lane, workers)]
 
 
 def turn(standing: Collection[str], findings: Iterable[Finding], muted: Collection[Rule]) -> Turns:
@@ -254,6 +288,21 @@ def _in_queues(queues: Iterable[QueueFact], bounds: Bounds) -> Iterator[Finding]
             yield Finding(Rule.QUEUE_AGE, queue, told)
 
 
+def _is_taken(lane: LaneFact, workers: Sequence[Worker]) -> bool:
+    own = [worker for worker in workers if worker.tenant in (None, lane.tenant)]
+    return bool(able(own, queue=lane.queue, kind=lane.kind, needs=lane.needs))
+
+
+def _in_lanes(lanes: Iterable[LaneFact], bounds: Bounds) -> Iterator[Finding]:
+    """Find kinds that nobody takes, once for each."""
+    found = {(lane.tenant, lane.kind): lane for lane in sorted(lanes, key=lambda lane: lane.waits)}
+    for (tenant, kind), lane in sorted(found.items()):
+        if lane.waits >= bounds.no_worker:
+            told = f"the first due job of kind {kind} waits for {_about(lane.waits)}"
+            why = f"no live worker of queue {lane.queue} can take it"
+            yield Finding(Rule.NO_WORKER_OF_KIND, kind, f"{told}, and {why}", tenant)
+
+
 def _in_kinds(kinds: Iterable[KindFact], bounds: Bounds) -> Iterator[Finding]:
     for tenant, kind, ended, dead in kinds:
         told = f"{dead} of {ended} jobs of kind {kind} that ended within {duration_text(LOOK_BACK)} are dead"
@@ -264,20 +313,23 @@ def _in_kinds(kinds: Iterable[KindFact], bounds: Bounds) -> Iterator[Finding]:
 
 
 def _in_schedules(schedules: Iterable[ScheduleFact], bounds: Bounds) -> Iterator[Finding]:
-    for tenant, schedule, waits, missed in schedules:
+    for tenant, schedule, waits, missed, overdue in schedules:
         if waits is not None and waits >= bounds.schedule_late:
             told = f"a job of schedule {schedule} waits for {_about(waits)} beyond its time"
             yield Finding(Rule.SCHEDULE_LATE, schedule, told, tenant)
         if missed is not None:
             told = f"schedule {schedule} missed its time at {missed.isoformat(timespec='seconds')}"
             yield Finding(Rule.SCHEDULE_MISSED, schedule, told, tenant)
+        if overdue is not None and overdue >= bounds.schedule_overdue:
+            told = f"schedule {schedule} was due {_about(overdue)} ago, and nobody has looked after it"
+            yield Finding(Rule.SCHEDULE_OVERDUE, schedule, told, tenant)
 
 
 def _in_tables(facts: AlertFacts, bounds: Bounds) -> Iterator[Finding]:
-    for pid, held in facts.snapshots:
+    for holder, held in facts.snapshots:
         if held >= bounds.held_snapshot:
-            told = f"the connection of process {pid} has held a snapshot for {_about(held)}: nothing is vacuumed"
-            yield Finding(Rule.HELD_SNAPSHOT, f"pid {pid}", told)
+            told = f"{_holder(holder)} has held a snapshot for {_about(held)}: nothing is vacuumed"
+            yield Finding(Rule.HELD_SNAPSHOT, holder, told)
     for table, live, dead in facts.tables:
         if dead >= bounds.dead_rows and dead > live:
             told = f"table {table} has {dead} dead rows beside {live} that live: vacuum cannot keep up"
@@ -302,6 +354,11 @@ def _in_clocks(clocks: Iterable[ClockFact], bounds: Bounds) -> Iterator[Finding]
             yield Finding(
                 Rule.CLOCK, worker, f"the clock of worker {worker} is {_about(abs(ahead))} {way} the database's"
             )
+
+
+def _holder(holder: str) -> str:
+    what, _, name = holder.partition(" ")
+    return f"{_HOLDERS[what]} {name}"
 
 
 def _mebibytes(size: int) -> str:

@@ -28,6 +28,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     free_disk: int = 512 << 20
     """Bytes."""
     clock_offset: timedelta = timedelta(seconds=5)
+    schedule_overdue: timedelta = timedelta(minutes=5)
 
 
 USUAL: Final = Bounds()

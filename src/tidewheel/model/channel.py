@@ -5,7 +5,7 @@ import binascii
 import enum
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
@@ -13,10 +13,13 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_key, check_name
+from tidewheel.model.checks import check_duration, check_key, check_name
 
 MAX_ADDRESS: Final = 2000
 SECRET_BYTES: Final = 32
+KEEP_OLD: Final = timedelta(days=1)
+"""How long the secret before the last is used beside it, unless someone says otherwise."""
+MAX_KEEP_OLD: Final = timedelta(days=30)
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what secrets of webhooks begin with
 _LEAST_SECRET, _MOST_SECRET = 24, 64
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
@@ -74,6 +77,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery that a sender took: what to send, and where."""
 
     delivery_id: UUID
+    channel_id: UUID
     tries: int
     """With this one; what the sender says of it counts only while nobody has tried since, or wants it sent again."""
     begun_at: datetime
@@ -84,6 +88,8 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     type: ChannelType
     address: str
     secret: str | None
+    old_secret: str | None = None
+    """By which it is signed, too, while receivers may not know the new one."""
 
     def __repr__(self) -> str:
         """Leave out what must not be seen."""
@@ -106,6 +112,17 @@ def prepare_channel(spec: ChannelSpec, random_bytes: Callable[[int], bytes]) -> 
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     shown = f"{parts.scheme}://{host}{port}/…"
     return msgspec.structs.replace(spec, secret=secret), ChannelType.WEBHOOK, shown
+
+
+def prepare_rotation(keep: timedelta, random_bytes: Callable[[int], bytes]) -> str:
+    """Return a new secret, if the old one may go on for so long. Raises Invalid."""
+    check_duration("keep", keep, timedelta(0), MAX_KEEP_OLD)
+    return _new_secret(random_bytes)
+
+
+def no_secret() -> Invalid:
+    """Return what to say of a channel that does not sign."""
+    return Invalid("channel", "must be a webhook; a service has its secret in its address")
 
 
 def check_secret(secret: str) -> str:

@@ -30,6 +30,7 @@ MOST_INT: Final = 2**64 - 1
 
 NAME_MARKS: Final = "._:/@-"
 _QUOTED: Final = 40
+_BLOCK: Final = 256 * 1024
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@-]{0,199}").fullmatch
 _NOT_IN_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]").search
 _NOT_IN_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]").search
@@ -154,6 +155,15 @@ def _type_of(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
+def check_count(field: str, value: object, least: int, most: int) -> int:
+    """Return a whole number within a range; `True` is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Invalid(field, f"must be a whole number, not {_type_of(value)}")
+    if not least <= value <= most:
+        raise Invalid(field, f"must be between {least} and {most}, not {value}")
+    return value
+
+
 # JSON
 
 _encode = msgspec.json.Encoder().encode
@@ -206,6 +216,21 @@ def check_json_text(
     return check_json(field, value, max_bytes, max_depth)
 
 
+def check_json_bytes(field: str, data: bytes, max_depth: int = MAX_JSON_DEPTH) -> None:
+    """Refuse bytes that are not JSON, without making values of them, which could take many times their room."""
+    try:
+        data.decode()
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except RecursionError:
+        _refuse_depth(field, max_depth)
+    except UnicodeError as error:
+        raise Invalid(field, "is not JSON: it is not valid UTF-8") from error
+    except msgspec.DecodeError as error:
+        raise Invalid(field, f"is not JSON: {error}") from error
+    if not is_shallow(data, max_depth):
+        _refuse_depth(field, max_depth)
+
+
 def _refuse_depth(field: str, max_depth: int) -> NoReturn:
     raise Invalid(field, f"must not be nested more than {max_depth} levels deep, or contain itself") from None
 
@@ -217,11 +242,20 @@ def _comes_back(data: bytes, value: object) -> bool:
         return False
 
 
+def outside_strings(data: bytes) -> bytes:
+    """Return what stands outside of the strings of a JSON text; block by block, for it may have millions of them."""
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
+    blocks, inside = [], 0
+    for start in range(0, len(unescaped), _BLOCK):
+        parts = unescaped[start : start + _BLOCK].split(b'"')
+        blocks.append(b"".join(parts[inside::2]))
+        inside = (inside + len(parts) - 1) % 2
+    return b"".join(blocks)
+
+
 def is_shallow(data: bytes, max_depth: int) -> bool:
     """Tell whether valid JSON is nested at most so deep, in a few passes that do not depend on Python's stack."""
-    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data
-    outside_strings = b"".join(unescaped.split(b'"')[::2])
-    brackets = outside_strings.translate(_BRACES_TO_BRACKETS, _ALL_BUT_BRACKETS)
+    brackets = outside_strings(data).translate(_BRACES_TO_BRACKETS, _ALL_BUT_BRACKETS)
     for _ in range(max_depth):
         if not brackets:
             return True

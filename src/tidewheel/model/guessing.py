@@ -9,10 +9,10 @@ from tidewheel.errors import Invalid
 T = TypeVar("T", bound=str)
 
 
-def did_you_mean(given: str, names: Iterable[str]) -> str:
+def did_you_mean(given: str, names: Iterable[str], *, likeness: float = 0.6) -> str:
     """Return a question to put behind a complaint, or nothing if no name is near."""
     known = {name.lower(): name for name in names}
-    near = get_close_matches(given.lower(), list(known), n=1)
+    near = get_close_matches(given.lower(), list(known), n=1, cutoff=likeness)
     return f"; did you mean {known[near[0]]}?" if near else ""
 
 

@@ -53,6 +53,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     start_by: datetime | None = None
     limit_keys: tuple[str, ...] = ()
     idempotency_key: str | None = None
+    batch: str | None = None
+    """A digest of all jobs that came with one idempotency key, so that it is noticed if it comes back with others."""
     unique_key: str | None = None
     unique: Unique = "reject"
     schedule_id: UUID | None = None

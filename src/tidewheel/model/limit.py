@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -16,6 +17,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 VALUE_MARK: Final = "="
 """Between the name of a rule and the value that tells one of its keys from another: `account=17`."""
+MOST_WAITING: Final = 10_000
+"""How many who wait for a limit are counted."""
+MOST_HOLDERS: Final = 5
+"""How many who hold one are named."""
 MOST: Final = 2**31 - 1
 """More never run at once, and a larger number fits in no column."""
 LOOK_STEP: Final = 10_000
@@ -34,6 +39,17 @@ class Limit(msgspec.Struct, frozen=True):
     """How many may start at once by the rate."""
     rule: str | None = None
     """The rule that it follows; None if it was set for itself."""
+
+
+class LimitUse(msgspec.Struct, frozen=True):
+    """Who uses a limit now."""
+
+    tenant: str
+    key: str
+    waiting: int
+    """How many wait for it; no more than `MOST_WAITING` are counted."""
+    holders: list[UUID]
+    """Jobs that run under it, no more than `MOST_HOLDERS`, oldest first."""
 
 
 class LimitRule(msgspec.Struct, frozen=True):

@@ -136,8 +136,19 @@ def lines_of(job_id: UUID, token: int, first: int, piece: str) -> list[LogLine]:
 
 def merge(pieces: Sequence[StoredPiece], after: tuple[int, int]) -> list[LogLine]:
     """Return the lines of pieces beyond a place in their order, each once, as it came first."""
+    found = _each_once(pieces)
+    return [found[place] for place in sorted(place for place in found if place > after)]
+
+
+def merge_before(pieces: Sequence[StoredPiece], before: tuple[int, int]) -> list[LogLine]:
+    """Return those up to a place in the same way."""
+    found = _each_once(pieces)
+    return [found[place] for place in sorted(place for place in found if place < before)]
+
+
+def _each_once(pieces: Sequence[StoredPiece]) -> dict[tuple[int, int], LogLine]:
     found: dict[tuple[int, int], LogLine] = {}
     for piece in sorted(pieces, key=lambda piece: piece.place):
         for line in lines_of(piece.job_id, piece.token, piece.first, piece.lines):
             found.setdefault((line.token, line.number), line)
-    return [found[place] for place in sorted(place for place in found if place > after)]
+    return found

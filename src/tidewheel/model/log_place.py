@@ -9,6 +9,8 @@ from tidewheel.model.log_query import LogKey
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 _SIZES: Final = (8, 16, 9, 9)
+_MOST: Final = 2**63
+"""No store has numbers beyond these 64 bits."""
 PLACE_SIZE: Final = sum(_SIZES)
 
 
@@ -21,17 +23,22 @@ def place_of(key: LogKey) -> bytes:
     return at + key.job_id.bytes + token + number
 
 
-def key_of(place: bytes) -> LogKey:
-    """Return the key that such bytes stand for."""
-    micros, job_id, token, number = place[:8], place[8:24], place[24:33], place[33:]
-    at = EPOCH + int.from_bytes(micros, "big", signed=True) * _MICROSECOND
-    return LogKey(at, UUID(bytes=job_id), *(int.from_bytes(one, "big", signed=True) for one in (token, number)))
+def key_of(place: bytes) -> LogKey | None:
+    """Return the key that such bytes stand for, None if no line can have it."""
+    if len(place) != PLACE_SIZE:
+        return None
+    micros, token, number = (int.from_bytes(one, "big", signed=True) for one in (place[:8], place[24:33], place[33:]))
+    try:
+        at = EPOCH + micros * _MICROSECOND
+    except OverflowError:
+        return None
+    within = all(-_MOST <= one < _MOST for one in (token, number))
+    return LogKey(at, UUID(bytes=place[8:24]), token, number) if within else None
 
 
 def key_in(text: str) -> LogKey | None:
     """Return the key that a text in hexadecimal digits stands for, None if it stands for none."""
     try:
-        place = bytes.fromhex(text)
-        return key_of(place) if len(place) == PLACE_SIZE else None
-    except (ValueError, OverflowError):
+        return key_of(bytes.fromhex(text))
+    except ValueError:
         return None

@@ -13,12 +13,12 @@ No policy starts more than `most` at once; the newest are kept. What does not ru
 from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal, assert_never
+from typing import Final, Literal, assert_never, get_args
 
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import MAX_DELAY, check_duration, duration_text
+from tidewheel.model.checks import MAX_DELAY, check_count, check_duration, duration_text
 
 MAX_CATCH_UP: Final = 1000
 
@@ -67,8 +67,9 @@ def plan_catch_up(missed: Sequence[datetime], policy: Misfire, now: datetime) ->
 
 def check_misfire(misfire: Misfire, field: str = "misfire") -> Misfire:
     """Refuse limits and graces that make no sense."""
-    if not 1 <= misfire.most <= MAX_CATCH_UP:
-        raise Invalid(f"{field}.most", f"must be between 1 and {MAX_CATCH_UP}, not {misfire.most}")
+    if misfire.policy not in get_args(MisfirePolicy):
+        raise Invalid(f"{field}.policy", f"must be one of {', '.join(get_args(MisfirePolicy))}, not {misfire.policy!r}")
+    check_count(f"{field}.most", misfire.most, 1, MAX_CATCH_UP)
     check_duration(f"{field}.grace", misfire.grace, timedelta(0), MAX_DELAY)
     return misfire
 

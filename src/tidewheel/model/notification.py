@@ -63,6 +63,9 @@ _SEEN_IN: Final[Mapping[Event, tuple[Event, ...]]] = {
     Event.RECOVERED: (Event.SUCCEEDED,),
 }
 """Events that are found in others, which therefore must be noted."""
+_ALERTS: Final = frozenset((Event.FIRING, Event.RESOLVED))
+_OF_RUNS: Final = frozenset((Event.SUCCEEDED, Event.FAILED, Event.DEAD))
+"""What a run of a job comes to once; the others may come again, of a job that was sent round before it ran."""
 _OF: Final = {Event.MISSED: "schedule.missed", Event.FIRING: "alert.firing", Event.RESOLVED: "alert.resolved"}
 
 
@@ -113,8 +116,10 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     error: Mapping[str, Any] | None = None
     detail: Mapping[str, Any] | None = None
+    traceparent: str | None = None
+    """The span that submitted the job."""
     after_dead: bool = False
-    """Whether the job before it of the same schedule was dead."""
+    """Whether the job before it of the same schedule was dead, or it failed itself before it was sent round again."""
 
 
 class Message(NamedTuple):
@@ -190,13 +195,21 @@ def check_subscription(spec: SubscriptionSpec) -> None:
         check_name("label", spec.label[0])
         if spec.label[1] != "":
             check_key("label", spec.label[1])
+    if spec.events & _ALERTS:
+        _check_alert_wish(spec)
     check_duration("late_after", spec.late_after, timedelta(0), MAX_LATE_AFTER)
     check_template("text", spec.text)
 
 
+def about_alert(detail: Mapping[str, Any]) -> dict[str, str]:
+    """Return what an alert is about, by the names that subscriptions have for it."""
+    what = str(detail.get("rule", "")).partition(".")[0]
+    return {what: str(detail["subject"])} if what in ("kind", "queue", "schedule") else {}
+
+
 def type_of(event: Event) -> str:
     """Return the type of a CloudEvent."""
-    return "tidewheel." + _OF.get(event, f"job.{event}")
+    return "dev.tidewheel." + _OF.get(event, f"job.{event}")
 
 
 def parse_events(names: Iterable[str]) -> frozenset[Event]:
@@ -232,7 +245,8 @@ def messages_of(happening: Happening, subscriptions: Iterable[Subscription]) -> 
 def key_of(happening: Happening, event: Event) -> str:
     """Return the id of an event: made of what it is about, so that a repetition has the same."""
     if happening.job_id is not None:
-        return f"{happening.job_id}.{happening.token}.{event}"
+        key = f"{happening.job_id}.{happening.token}.{event}"
+        return key if happening.event in _OF_RUNS else f"{key}.{happening.id}"
     if happening.schedule_id is not None and happening.due_at is not None:
         return f"{happening.schedule_id}.{happening.due_at.isoformat()}.{event}"
     return f"{happening.id}.{event}"
@@ -254,14 +268,16 @@ def envelope(happening: Happening, event: Event) -> dict[str, Any]:
         "error": happening.error,
         "detail": happening.detail,
     }
+    trace = {} if happening.traceparent is None else {"traceparent": happening.traceparent}
     return {
         "specversion": "1.0",
         "id": key_of(happening, event),
         "source": SOURCE,
         "type": type_of(event),
-        "subject": str(happening.job_id or happening.schedule or "alert"),
+        "subject": str(happening.job_id or (happening.detail or {}).get("subject") or happening.schedule or "alert"),
         "time": happening.at,
         "datacontenttype": "application/json",
+        **trace,
         "data": {name: value for name, value in data.items() if value is not None},
     }
 
@@ -277,6 +293,14 @@ def answer_text(told: str) -> str:
     return clean_text(told, MAX_ANSWER)
 
 
+def _check_alert_wish(spec: SubscriptionSpec) -> None:
+    """Refuse conditions that no alert meets: it is about one thing, which has no labels."""
+    if spec.label is not None:
+        raise Invalid("label", "is for jobs and schedules: an alert has none, so subscribe to alerts apart")
+    if spec.kind is not None and spec.schedule is not None:
+        raise Invalid("schedule", "must not come with a kind for alerts, each of which is about one of them")
+
+
 def _is_about(subscription: Subscription, happening: Happening) -> bool:
     wanted = (subscription.tenant, subscription.kind, subscription.schedule)
     found = (happening.tenant, happening.kind, happening.schedule)
@@ -289,7 +313,7 @@ def _is_about(subscription: Subscription, happening: Happening) -> bool:
 def _events_of(happening: Happening, late_after: timedelta) -> set[Event]:
     events = {happening.event}
     first = happening.failures + happening.losses == 0
-    ran = first and happening.event in _SEEN_IN[Event.LATE]
+    ran = first and happening.token <= 1 and happening.event in _SEEN_IN[Event.LATE]
     if ran and happening.started_at and happening.due_at and happening.started_at - happening.due_at > late_after:
         events.add(Event.LATE)
     if happening.event is Event.SUCCEEDED and (not first or happening.after_dead):

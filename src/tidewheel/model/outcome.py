@@ -23,6 +23,8 @@ MAX_RESULT_BYTES: Final = 64 * 1024
 MAX_LARGE_RESULT: Final = 64 * 1024 * 1024
 """How large a result may be at all, as JSON."""
 
+LOCATION_SCHEME: Final = "blob:"
+
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a run failed, in words."""
@@ -53,6 +55,7 @@ class Outcome(msgspec.Struct, frozen=True):
     result: str | None = None
     """JSON text, at most `MAX_RESULT_BYTES` long and 64 levels deep."""
     result_location: str | None = None
+    """Where a result is kept that is too large for a row: `own_location` of this run, or None."""
     error: Failure | None = None
     delay: timedelta = NO_DELAY
     """How long to wait before the next try, if there is one."""
@@ -143,13 +146,23 @@ def _is_plain(text: str) -> bool:
     return True
 
 
+def result_key(job_id: UUID, token: int) -> str:
+    """Return the key under which the blobs keep a run's result."""
+    return f"outputs/{job_id}/{token}/result.json"
+
+
+def own_location(job_id: UUID, token: int) -> str:
+    """Return the one location at which a run's result may be: nobody is led to what is another's."""
+    return f"{LOCATION_SCHEME}{result_key(job_id, token)}"
+
+
 def flaw_of(outcome: Outcome) -> str | None:
     """Return why an outcome cannot be stored such that every reader can read it; None if it can."""
     try:
         if outcome.result is not None and not _is_plain(outcome.result):
             check_json_text("result", outcome.result, MAX_RESULT_BYTES)
         if outcome.result_location is not None:
-            _check_storable("result_location", outcome.result_location)
+            _check_own(outcome, outcome.result_location)
         if (error := outcome.error) is not None:
             _check_storable("error.reason", error.reason)
             _check_storable("error.message", error.message)
@@ -157,6 +170,11 @@ def flaw_of(outcome: Outcome) -> str | None:
     except Invalid as flaw:
         return str(flaw)
     return None
+
+
+def _check_own(outcome: Outcome, location: str) -> None:
+    if location != own_location(outcome.job_id, outcome.token):
+        raise Invalid("result_location", "is not where the result of this run is kept")
 
 
 def _check_storable(field: str, text: str) -> None:

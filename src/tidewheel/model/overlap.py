@@ -18,6 +18,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import check_count
 
 MAX_CONCURRENCY: Final = 10_000
 MAX_WAITING: Final = 100
@@ -121,9 +122,9 @@ def decide_due(policy: Overlap, max_concurrency: int | None, alive: Sequence[Ali
 
 def check_max_concurrency(value: int | None, field: str = "max_concurrency") -> int | None:
     """Refuse limits under which nothing could ever run."""
-    if value is not None and not 1 <= value <= MAX_CONCURRENCY:
-        raise Invalid(field, f"must be between 1 and {MAX_CONCURRENCY}, not {value}; pause a schedule to stop it")
-    return value
+    if value == 0 and value is not False:
+        raise Invalid(field, f"must be between 1 and {MAX_CONCURRENCY}, not 0; pause a schedule to stop it")
+    return None if value is None else check_count(field, value, 1, MAX_CONCURRENCY)
 
 
 def _wait(waiting: int, held: str) -> Decision:

@@ -10,23 +10,15 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.cap import cap_key_first
-from tidewheel.model.checks import (
-    check_duration,
-    check_json,
-    check_json_text,
-    check_key,
-    check_labels,
-    check_name,
-    check_text,
-)
+from tidewheel.model.checks import check_json_text, check_name, check_text
 from tidewheel.model.job import DEFAULT_QUEUE, DEFAULT_TENANT, DEFAULT_TIMEOUT, JobSpec, Options
 from tidewheel.model.misfire import Misfire, check_misfire
 from tidewheel.model.overlap import Overlap, check_max_concurrency
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import NO_NEEDS, Needs, check_needs
-from tidewheel.model.retry import RetryPolicy, check_retry
-from tidewheel.model.submission import MAX_LIMIT_KEYS, MAX_TIMEOUT
+from tidewheel.model.resources import NO_NEEDS, Needs
+from tidewheel.model.retry import RetryPolicy
+from tidewheel.model.states import State
+from tidewheel.model.submission import MAX_LIMIT_KEYS, prepare
 
 MAX_DESCRIPTION = 2000
 
@@ -118,6 +110,16 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     source: Source = "planned"
 
 
+class PastOccurrence(NamedTuple):
+    """What became of one that was due."""
+
+    occurrence: Occurrence
+    state: State | None
+    """That of its job; None if it has none, or that is gone."""
+    started_at: datetime | None
+    """When the first run of its job began."""
+
+
 class Triggered(NamedTuple):
     """The answer to a trigger."""
 
@@ -135,26 +137,35 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
     orphaned: tuple[str, ...] = ()
     """Declared by an earlier code of this app, and no more; they go on until someone deletes them."""
     refused: tuple[str, ...] = ()
-    """Their names are taken by schedules made at run time or by another app, which are left alone; or they are new and
-    would never fire."""
+    """Their names are taken by schedules made at run time or by another app, or by those that only a newer version can
+    read, which are left alone; or they are new and would never fire."""
 
 
 def job_of(schedule: Schedule, job_id: UUID, run_at: datetime, recurrence: str) -> JobSpec:
     """Return the job of an occurrence."""
-    own = (schedule.limit_key,) if schedule.most_alive is not None else ()
+    keys = schedule.limit_keys
+    if schedule.most_alive is not None and schedule.limit_key not in keys:
+        keys = (*keys, schedule.limit_key)
+    job = _plain_job(schedule)
+    options = msgspec.structs.replace(job.options, recurrence=recurrence)
+    return msgspec.structs.replace(
+        job, id=job_id, schedule_id=schedule.id, run_at=run_at, options=options, limit_keys=keys
+    )
+
+
+def _plain_job(spec: ScheduleSpec) -> JobSpec:
+    """Return what all jobs of a schedule have in common."""
+    args: Any = spec.args
     return JobSpec(
-        id=job_id,
-        schedule_id=schedule.id,
-        tenant=schedule.tenant,
-        kind=schedule.kind,
-        queue=schedule.queue,
-        args=dict(schedule.args),
-        labels=schedule.labels,
-        priority=schedule.priority,
-        needs=schedule.needs,
-        options=Options(retry=schedule.retry, timeout=schedule.timeout, recurrence=recurrence),
-        run_at=run_at,
-        limit_keys=(*schedule.limit_keys, *own),
+        tenant=spec.tenant,
+        kind=spec.kind,
+        queue=spec.queue,
+        args=dict(args) if isinstance(args, Mapping) else args,
+        labels=spec.labels,
+        priority=spec.priority,
+        needs=spec.needs,
+        options=Options(retry=spec.retry, timeout=spec.timeout),
+        limit_keys=spec.limit_keys,
     )
 
 
@@ -164,20 +175,15 @@ def trigger_fingerprint(schedule_id: UUID) -> bytes:
 
 
 def check_schedule(schedule: Definition) -> Definition:
-    """Refuse schedules that cannot be stored or whose jobs could not; the trigger is only checked to be JSON."""
-    for field in ("tenant", "name", "kind", "queue"):
-        check_name(field, getattr(schedule, field))
+    """Refuse schedules that cannot be stored or whose jobs could not; the trigger is only checked to be JSON.
+
+    A job is made ready as each of them will be: what passes here must not fail when nobody is there to be told.
+    """
+    check_name("name", schedule.name)
     check_text("description", schedule.description, MAX_DESCRIPTION)
-    check_json("args", schedule.args)
-    check_labels("labels", schedule.labels)
-    check_needs(schedule.needs)
-    check_retry(schedule.retry)
-    check_duration("timeout", schedule.timeout, timedelta(milliseconds=1), MAX_TIMEOUT)
-    for key in schedule.limit_keys:
-        check_key("limit_keys", key)
-    cap_key_first(schedule.limit_keys)
     if len(schedule.limit_keys) >= MAX_LIMIT_KEYS:
         raise Invalid("limit_keys", f"at most {MAX_LIMIT_KEYS - 1}: one is the schedule's own")
+    prepare(_plain_job(schedule))
     check_json_text("trigger", bytes(schedule.trigger))
     check_misfire(schedule.misfire)
     check_max_concurrency(schedule.max_concurrency)

@@ -31,6 +31,10 @@ from tidewheel.model.retry import check_retry
 from tidewheel.model.trace import trace_of
 
 MAX_ARGS_BYTES = 256 * 1024
+"""How large the arguments of a job may be as JSON, unless a store was told otherwise."""
+LEAST_ARGS_BYTES = 1024
+MOST_ARGS_BYTES = 960 * 1024
+"""The bounds of that bound: a request of 1 MiB has to hold the arguments and all else about a job."""
 MAX_LIMIT_KEYS = 8
 MAX_TIMEOUT = timedelta(days=7)
 MAX_ID_SKEW = timedelta(hours=12)
@@ -80,6 +84,14 @@ class Prepared(msgspec.Struct, frozen=True):
     def cap_key(self) -> str | None:
         """The key by which it is counted while it waits."""
         return cap_key_of(self.limit_keys)
+
+
+def check_args_bound(bound: int) -> int:
+    """Return how large arguments may be. Raises Invalid for a bound that is none."""
+    if type(bound) is not int or not LEAST_ARGS_BYTES <= bound <= MOST_ARGS_BYTES:
+        why = f"must be a whole number between {LEAST_ARGS_BYTES} and {MOST_ARGS_BYTES}, not {bound!r:.40}"
+        raise Invalid("max_args_bytes", why)
+    return bound
 
 
 def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:

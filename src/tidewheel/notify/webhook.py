@@ -1,5 +1,7 @@
 """Webhooks: a CloudEvent by POST, signed as Standard Webhooks says."""
 
+import functools
+import ssl
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -24,6 +26,13 @@ class Webhooks:
         self._guard = guard
         self._clock = clock
 
+    @functools.cached_property
+    def _trusted(self) -> ssl.SSLContext:
+        """Whose certificates are believed: those that all believe, and those of this machine, as a company's own."""
+        context = httpx.create_ssl_context(trust_env=False)
+        context.load_default_certs()
+        return context
+
     async def send(self, parcel: Parcel) -> Answer:
         """Try once. Raises Refused, and whatever the network does."""
         parts = urlsplit(parcel.address)
@@ -33,7 +42,7 @@ class Webhooks:
         place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         url = parts._replace(netloc=place).geturl()
         headers = self._signed(parcel) | {"host": parts.netloc, "content-type": CONTENT_TYPE}
-        async with httpx.AsyncClient(trust_env=False, limits=_LIMITS, timeout=None) as client:  # noqa: S113 - the caller's clock runs
+        async with httpx.AsyncClient(trust_env=False, verify=self._trusted, limits=_LIMITS, timeout=None) as client:  # noqa: S113 - the caller's clock runs
             request = client.build_request(
                 "POST", url, content=parcel.body.encode(), headers=headers, extensions={"sni_hostname": host}
             )
@@ -49,7 +58,11 @@ class Webhooks:
         return {
             "webhook-id": parcel.key,
             "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": Webhook(parcel.secret or "").sign(parcel.key, now, parcel.body),
+            "webhook-signature": " ".join(
+                Webhook(secret).sign(parcel.key, now, parcel.body)
+                for secret in (parcel.secret, parcel.old_secret)
+                if secret is not None
+            ),
             "user-agent": "tidewheel",
         }
 

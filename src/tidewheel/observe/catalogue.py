@@ -43,6 +43,36 @@ REQUESTS_UNDER_WAY: Final = Described("tide_http_requests_under_way", "gauge", "
 SUBMITTED: Final = Described(
     "tide_jobs_submitted_total", "counter", "Jobs that came in over HTTP; apps may submit without a server.", ("queue",)
 )
+FINISHED: Final = Described(
+    "tide_jobs_finished_total",
+    "counter",
+    "Jobs that ended since the store was made, by how: succeeded, dead, cancelled, expired, dropped or skipped.",
+    ("queue", "outcome"),
+)
+RUNNING: Final = Described("tide_running_jobs", "gauge", "Jobs that run, as of the last census.", ("queue",))
+LIMIT: Final = Described(
+    "tide_limit",
+    "gauge",
+    "How many jobs may run at once under the keys of one name, whatever their values.",
+    ("limit",),
+)
+LIMIT_IN_USE: Final = Described(
+    "tide_limit_in_use", "gauge", "How many jobs run under the keys of one name, whatever their values.", ("limit",)
+)
+SCHEDULE_LAG: Final = Described(
+    "tide_schedule_lag_seconds",
+    "gauge",
+    "By how much the writing of occurrences is behind: nought while a keeper is at work.",
+)
+SCHEDULE_MISSED: Final = Described(
+    "tide_schedule_missed_total", "counter", "Occurrences of schedules that were missed since the store was made."
+)
+DEAD_ROWS: Final = Described(
+    "tide_db_dead_tuples", "gauge", "Rows that are dead and not removed yet; on PostgreSQL only.", ("table",)
+)
+STORE_SECONDS: Final = Described(
+    "tide_store_latency_seconds", "histogram", "How long the store took to answer what this page asks of it."
+)
 STORE_UP: Final = Described("tide_store_up", "gauge", "Whether the store answers.")
 QUEUE_DEPTH: Final = Described("tide_queue_depth", "gauge", "Active jobs, as of the last census.", ("queue", "state"))
 QUEUE_OLDEST: Final = Described(
@@ -64,7 +94,10 @@ WORKERS_ALIVE: Final = Described("tide_workers_alive", "gauge", "Workers whose l
 RUNS: Final = Described(
     "tide_runs_total", "counter", "Runs that ended here, by what became of them.", ("kind", "outcome")
 )
-RUN_SECONDS: Final = Described("tide_run_seconds", "histogram", "How long runs took.", ("kind",), _LONG)
+RETRIES: Final = Described(
+    "tide_retries_total", "counter", "Runs that were begun after a failed one of the same job.", ("kind",)
+)
+RUN_SECONDS: Final = Described("tide_job_run_seconds", "histogram", "How long runs took.", ("kind",), _LONG)
 JOB_WAIT: Final = Described(
     "tide_job_wait_seconds", "histogram", "From when a run was due until it was claimed.", ("queue",), _LONG
 )
@@ -80,7 +113,7 @@ RENEWALS: Final = Described(
     "tide_lease_renewals_total", "counter", "Beats of the supervisor, by result: ok or unanswered.", ("result",)
 )
 LEASES_LOST: Final = Described(
-    "tide_leases_lost_total", "counter", "Children that were ended since their lease had passed or was refused."
+    "tide_lease_lost_total", "counter", "Children that were ended since their lease had passed or was refused."
 )
 LOG_LINES: Final = Described(
     "tide_log_lines_total", "counter", "Lines that runs wrote, by what became of them: stored or lost.", ("fate",)
@@ -91,9 +124,9 @@ LOG_LINES: Final = Described(
 CHORES: Final = Described("tide_chores_total", "counter", "Chores, by result: ok or error.", ("chore", "result"))
 CHORE_SECONDS: Final = Described("tide_chore_seconds_total", "counter", "Time that chores took.", ("chore",))
 CHORE_ITEMS: Final = Described("tide_chore_items_total", "counter", "How much chores found to do.", ("chore",))
-DUTIES_HELD: Final = Described("tide_duties_held", "gauge", "Whether a chore is the duty of this node now.", ("chore",))
+LEADER: Final = Described("tide_leader", "gauge", "Whether a chore is the duty of this node now.", ("chore",))
 
-_GROUPS: Final = (
+GROUPS: Final = (
     ("Every page", (BUILD_INFO, PROCESS_MEMORY, PROCESS_CPU, PROCESS_FILES, PROCESS_STARTS)),
     (
         "Servers",
@@ -102,23 +135,43 @@ _GROUPS: Final = (
             REQUEST_SECONDS,
             REQUESTS_UNDER_WAY,
             SUBMITTED,
+            FINISHED,
             STORE_UP,
+            STORE_SECONDS,
             QUEUE_DEPTH,
             QUEUE_OLDEST,
+            RUNNING,
             JOBS_KEPT,
             DEAD_LETTERS,
             CENSUS_TIME,
+            LIMIT,
+            LIMIT_IN_USE,
+            SCHEDULE_LAG,
+            SCHEDULE_MISSED,
+            DEAD_ROWS,
             ALERTS_FIRING,
             WORKERS_ALIVE,
         ),
     ),
     (
         "Workers",
-        (RUNS, RUN_SECONDS, JOB_WAIT, SLOTS, CLAIMS, CLAIM_SECONDS, LATE_OUTCOMES, RENEWALS, LEASES_LOST, LOG_LINES),
+        (
+            RUNS,
+            RETRIES,
+            RUN_SECONDS,
+            JOB_WAIT,
+            SLOTS,
+            CLAIMS,
+            CLAIM_SECONDS,
+            LATE_OUTCOMES,
+            RENEWALS,
+            LEASES_LOST,
+            LOG_LINES,
+        ),
     ),
-    ("Keepers", (CHORES, CHORE_SECONDS, CHORE_ITEMS, DUTIES_HELD)),
+    ("Keepers", (CHORES, CHORE_SECONDS, CHORE_ITEMS, LEADER)),
 )
-CATALOGUE: Final = {metric.name: metric for _, metrics in _GROUPS for metric in metrics}
+CATALOGUE: Final = {metric.name: metric for _, metrics in GROUPS for metric in metrics}
 
 
 @cache
@@ -130,7 +183,7 @@ def build_info() -> Numbers:
 def reference() -> str:
     """Return the tables of all metrics for the docs."""
     lines: list[str] = []
-    for title, metrics in _GROUPS:
+    for title, metrics in GROUPS:
         lines += ["", f"## {title}", "", "| metric | kind | labels | meaning |", "|---|---|---|---|"]
         for one in metrics:
             labels = ", ".join(f"`{label}`" for label in one.labels)

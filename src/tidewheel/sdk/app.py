@@ -19,9 +19,10 @@ from tidewheel.sdk.limiting import Limits
 from tidewheel.sdk.notifications import Notifications
 from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stores import Place
-from tidewheel.sdk.task import Signature
+from tidewheel.sdk.task import Signature, one_connection
 from tidewheel.sdk.tenants import Tenants
 from tidewheel.sdk.transaction import Transaction, arun_transaction
+from tidewheel.wiring import args_bound
 
 T = TypeVar("T")
 
@@ -30,9 +31,10 @@ class App(Desk):
     """Declares tasks and enqueues jobs. Nothing is opened before the first job.
 
     The database is `url`, or TIDE_DATABASE, or a SQLite file in the current folder. An `https://` address of a server
-    serves as well, with a `key` (or TIDE_KEY) if it asks for one. Large results are read from
-    `blobs`, or TIDE_BLOBS, or a folder beside the SQLite file. Methods whose names begin with `a` are for async code;
-    their twins without it are for all other code and wait.
+    serves as well, with a `key` (or TIDE_KEY) if it asks for one. Large results are read from `blobs`, or TIDE_BLOBS,
+    or a folder beside the SQLite file. The arguments of a job may have `max_args_bytes` as JSON, or
+    TIDE_MAX_ARGS_BYTES, or 256 KiB; a server goes by its own setting. Methods whose names begin with `a`
+    are for async code; their twins without it are for all other code and wait.
     """
 
     def __init__(
@@ -43,8 +45,11 @@ class App(Desk):
         tenant: str = DEFAULT_TENANT,
         clock: Clock | None = None,
         key: str | None = None,
+        max_args_bytes: int | None = None,
     ) -> None:
-        super().__init__(Place(url, clock or SystemClock(), blobs, key), tenant=check_name("tenant", tenant))
+        bound = None if max_args_bytes is None else args_bound(max_args_bytes)
+        place = Place(url, clock or SystemClock(), blobs, key, bound)
+        super().__init__(place, tenant=check_name("tenant", tenant))
 
     @property
     def task(self) -> Declaration:
@@ -91,13 +96,19 @@ class App(Desk):
     # Many at once
 
     def enqueue_many(self, calls: Sequence[Signature[Any]], *, connection: Any = None) -> list[Job[Any]]:
-        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`."""
-        answers = self.submit([call.spec() for call in calls], connection)
+        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`.
+
+        With a connection, given here or by `using` of any call, all of them are part of its transaction.
+        """
+        answers = self.submit([call.spec() for call in calls], one_connection(calls, connection))
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 
     async def aenqueue_many(self, calls: Sequence[Signature[Any]], *, connection: Any = None) -> list[Job[Any]]:
-        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`."""
-        answers = await self.asubmit([call.spec() for call in calls], connection)
+        """Enqueue many jobs at once, all or none: `app.enqueue_many([send.s(1), send.s(2)])`.
+
+        With a connection, given here or by `using` of any call, all of them are part of its transaction.
+        """
+        answers = await self.asubmit([call.spec() for call in calls], one_connection(calls, connection))
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 
     # Jobs without a function

@@ -1,6 +1,6 @@
 """Dead letters of an app: what died of what, and sending it round again. Each question has a synchronous twin."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, TypedDict, Unpack
@@ -53,10 +53,18 @@ class DeadLetters:
         chosen = self._where(where)
         return await self._desk.use(lambda store: store.count_dead(chosen))
 
-    async def aredrive(self, *, rate: float | None = None, dry_run: bool = False, **where: Unpack[DeadOptions]) -> int:
+    async def aredrive(
+        self,
+        *,
+        rate: float | None = None,
+        dry_run: bool = False,
+        told: Callable[[int], object] | None = None,
+        **where: Unpack[DeadOptions],
+    ) -> int:
         """Send dead letters round again and return how many; `rate` is how many become due in a second.
 
-        With `dry_run` they are only counted. They go in pieces: if this is interrupted, ask again for the rest.
+        With `dry_run` they are only counted. They go in pieces: if this is interrupted, ask again for the rest. After
+        each piece `told` gets to know how many went so far.
         """
         chosen, rate = self._where(where), check_rate(rate)
         if dry_run:
@@ -66,6 +74,8 @@ class DeadLetters:
             start = timedelta(0) if rate is None else timedelta(seconds=sent / rate)
             piece = await self._desk.use(partial(_send_piece, chosen, after, rate, start))
             sent, after = sent + len(piece.jobs), piece.next
+            if told is not None:
+                told(sent)
             if after is None:
                 return sent
             if chosen.died_before is None:  # what dies again meanwhile has had its turn
@@ -95,12 +105,20 @@ class DeadLetters:
         """Count dead letters."""
         return self._desk.run(self.acount(**where))
 
-    def redrive(self, *, rate: float | None = None, dry_run: bool = False, **where: Unpack[DeadOptions]) -> int:
+    def redrive(
+        self,
+        *,
+        rate: float | None = None,
+        dry_run: bool = False,
+        told: Callable[[int], object] | None = None,
+        **where: Unpack[DeadOptions],
+    ) -> int:
         """Send dead letters round again and return how many; `rate` is how many become due in a second.
 
-        With `dry_run` they are only counted. They go in pieces: if this is interrupted, ask again for the rest.
+        With `dry_run` they are only counted. They go in pieces: if this is interrupted, ask again for the rest. After
+        each piece `told` gets to know how many went so far.
         """
-        return self._desk.run(self.aredrive(rate=rate, dry_run=dry_run, **where))
+        return self._desk.run(self.aredrive(rate=rate, dry_run=dry_run, told=told, **where))
 
     def retry(self, job: UUID | Job[Any], args: Mapping[str, Any] | None = None) -> model.Job:
         """Send one dead letter round again, with other arguments if some are given, and return it.

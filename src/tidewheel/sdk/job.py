@@ -1,6 +1,7 @@
 """Handles of jobs: look at one, wait for it, steer it. Each question has an async form and a synchronous twin."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast
 from uuid import UUID
 
@@ -9,11 +10,11 @@ import msgspec
 from tidewheel.errors import Conflict, JobCancelled, JobFailed
 from tidewheel.model import job as model
 from tidewheel.model.log import LogLine
-from tidewheel.model.outcome import MAX_LARGE_RESULT
 from tidewheel.model.states import FINAL, State
 from tidewheel.model.why import Reason
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.stores import Place
+from tidewheel.store.base import Store
 from tidewheel.tasks.durations import Duration, parse_duration
 from tidewheel.wiring import is_server
 
@@ -21,6 +22,8 @@ R = TypeVar("R")
 
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
+LINES: Final = 1000
+"""How many lines are read at once."""
 _GROWTH: Final = 1.5
 _ALL_TENANTS: Final = "*"
 
@@ -57,9 +60,18 @@ class Job(Generic[R]):
         """Return the state of the job."""
         return (await self.ainfo()).state
 
-    async def alogs(self, *, limit: int = 1000) -> list[LogLine]:
-        """Return the lines that its runs wrote, first to last."""
-        return await self._desk.use(lambda store: store.logs(self._id, limit=limit))
+    async def alogs(self, *, limit: int | None = None) -> list[LogLine]:
+        """Return the lines that its runs wrote, first to last; all of them, or the first so many."""
+        number = LINES if limit is None else min(LINES, limit)
+        found = page = await self._desk.use(lambda store: store.logs(self._id, limit=number))
+        while len(page) == LINES and len(found) != limit:
+            after, number = (
+                (page[-1].token, page[-1].number),
+                LINES if limit is None else min(LINES, limit - len(found)),
+            )
+            page = await self._desk.use(partial(_lines_of, self._id, after, number))
+            found = [*found, *page]
+        return found
 
     async def awhy(self) -> list[Reason]:
         """Return all that keeps the job from running now, each with a sentence; or that it runs, or has ended."""
@@ -111,8 +123,8 @@ class Job(Generic[R]):
         """Return the state of the job."""
         return self._desk.run(self.astate())
 
-    def logs(self, *, limit: int = 1000) -> list[LogLine]:
-        """Return the lines that its runs wrote, first to last."""
+    def logs(self, *, limit: int | None = None) -> list[LogLine]:
+        """Return the lines that its runs wrote, first to last; all of them, or the first so many."""
         return self._desk.run(self.alogs(limit=limit))
 
     def why(self) -> list[Reason]:
@@ -137,6 +149,10 @@ class Job(Generic[R]):
     def retry(self) -> None:
         """Send a job that ended without success round again, with all of its attempts. Raises Conflict."""
         self._desk.run(self.aretry())
+
+
+async def _lines_of(job_id: UUID, after: tuple[int, int], limit: int, store: Store) -> list[LogLine]:
+    return await store.logs(job_id, after=after, limit=limit)
 
 
 class GroupJob(Generic[R]):
@@ -185,16 +201,16 @@ async def result_of(desk: Desk, info: model.Job) -> Any:
         raise kind(info.id, info.state, reason, message)
     result = info.result
     if info.result_location is not None:
-        result = await _large_result(desk.stores.place, info.id, info.result_location)
+        result = await _large_result(desk.stores.place, info, info.result_location)
     caller = desk.callers.get(info.kind)
     return result if caller is None else caller.restore(result)
 
 
-async def _large_result(place: Place, job_id: UUID, location: str) -> Any:
+async def _large_result(place: Place, info: model.Job, location: str) -> Any:
     """Fetch a result from the blobs; behind a server those are the server's own, which may be out of reach here."""
     if is_server(place.database):
         from tidewheel.client import AsyncClient  # noqa: PLC0415 - `import tidewheel` shall load no driver
 
         async with AsyncClient(place.database, key=place.key, tenant=_ALL_TENANTS) as server:
-            return await server.result(job_id)
-    return msgspec.json.decode(await place.open_blobs().read(location, MAX_LARGE_RESULT))
+            return await server.result(info.id)
+    return msgspec.json.decode(await place.open_blobs().read_result(info.id, info.token, location))

@@ -3,7 +3,7 @@
 from typing import TypedDict, Unpack
 from uuid import UUID
 
-from tidewheel.model.channel import Channel, ChannelSpec, NewChannel
+from tidewheel.model.channel import KEEP_OLD, Channel, ChannelSpec, NewChannel
 from tidewheel.model.notification import (
     LATE_AFTER,
     Delivery,
@@ -51,6 +51,12 @@ class Notifications:
         """Let a channel that was disabled send again. Raises NotFound."""
         channel_id = channel.id if isinstance(channel, Channel) else channel
         return await self._desk.use(lambda store: store.enable_channel(channel_id))
+
+    async def arotate_secret(self, channel: Channel | UUID, *, keep: Duration = KEEP_OLD) -> NewChannel:
+        """Let a webhook sign by a new secret, and for a while by the old one, too. Raises NotFound."""
+        channel_id = channel.id if isinstance(channel, Channel) else channel
+        lasts = parse_duration(keep, "keep")
+        return await self._desk.use(lambda store: store.rotate_secret(channel_id, keep=lasts))
 
     async def asubscribe(self, channel: str, *events: str, **wish: Unpack[Wish]) -> Subscription:
         """Let a channel hear of events: `subscribe("ops", "dead", "missed", kind="mail")`. Raises NotFound."""
@@ -102,6 +108,10 @@ class Notifications:
     def enable_channel(self, channel: Channel | UUID) -> Channel:
         """Let a channel that was disabled send again. Raises NotFound."""
         return self._desk.run(self.aenable_channel(channel))
+
+    def rotate_secret(self, channel: Channel | UUID, *, keep: Duration = KEEP_OLD) -> NewChannel:
+        """Let a webhook sign by a new secret, and for a while by the old one, too. Raises NotFound."""
+        return self._desk.run(self.arotate_secret(channel, keep=keep))
 
     def subscribe(self, channel: str, *events: str, **wish: Unpack[Wish]) -> Subscription:
         """Let a channel hear of events: `subscribe("ops", "dead", "missed", kind="mail")`. Raises NotFound."""

@@ -48,7 +48,9 @@ class JobOptions(TypedDict, total=False):
     delay: Duration | None
     """How long it waits, at the least."""
     start_by: datetime | Duration | None
-    """The instant, or the time from now, after which it is not started any more but ends as `expired`."""
+    """The instant, or the time from now, after which it is not started any more but ends as `expired`.
+
+    With an `idempotency_key` it must be an instant, or the same request would be another one each time."""
     idempotency_key: str | None
     """The same key with the same request is answered with the first job."""
     unique_key: str | None
@@ -125,6 +127,9 @@ def _times(wish: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         times["delay"] = parse_duration(wish["delay"], "delay")
     start_by = wish.get("start_by")
     if start_by is not None:
+        if "idempotency_key" in wish and not isinstance(start_by, datetime):
+            why = "must be an instant where there is an idempotency_key: a time from now is another one at each repeat"
+            raise Invalid("start_by", why)
         times["start_by"] = start_by if isinstance(start_by, datetime) else now + _from_now(start_by)
     return times
 

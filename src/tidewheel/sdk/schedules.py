@@ -98,7 +98,7 @@ class Schedules:
         """Return a schedule by its id or name, as it is now."""
         if isinstance(which, str):
             return await self._desk.use(lambda store: store.find_schedule(which, tenant=self._desk.tenant))
-        schedule_id = which if isinstance(which, UUID) else which.id
+        schedule_id = _id_in(which)
         return await self._desk.use(lambda store: store.get_schedule(schedule_id, tenant=self._desk.tenant))
 
     async def alist(self, *, limit: int = 50, after: Which | None = None) -> list[Schedule]:
@@ -154,9 +154,7 @@ class Schedules:
         )
 
     async def _id(self, which: Which) -> UUID:
-        if isinstance(which, Schedule):
-            return which.id
-        return which if isinstance(which, UUID) else (await self.aget(which)).id
+        return (await self.aget(which)).id if isinstance(which, str) else _id_in(which)
 
     # The synchronous twins
 
@@ -227,6 +225,14 @@ class Schedules:
         The jobs are `every` so long apart, and have the label `fire_at`. A dry run only tells.
         """
         return self._desk.run(self.abackfill(which, since, until, every=every, priority=priority, dry_run=dry_run))
+
+
+def _id_in(which: object) -> UUID:
+    if isinstance(which, Schedule):
+        return which.id
+    if not isinstance(which, UUID):
+        raise Invalid("which", f"must be a schedule, its id or its name, not {type(which).__name__}")
+    return which
 
 
 def _job_of(call: Call, schedule: str | None) -> JobSpec:

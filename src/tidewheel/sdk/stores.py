@@ -10,11 +10,11 @@ import weakref
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tidewheel.blobs import Blobs, open_blobs
+from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.sdk.portal import leak, portal
 from tidewheel.store.base import Store
-from tidewheel.wiring import DEFAULT_URL, blobs_url, open_store
+from tidewheel.wiring import DEFAULT_URL, blobs_url, open_blobs, open_store
 
 T = TypeVar("T")
 Work = Callable[[Store], Coroutine[Any, Any, T]]
@@ -31,6 +31,8 @@ class Place(NamedTuple):
     """None stands for TIDE_BLOBS, or a folder beside the database."""
     key: str | None = None
     """What opens a server; None stands for TIDE_KEY."""
+    max_args_bytes: int | None = None
+    """How large the arguments of a job may be; None stands for TIDE_MAX_ARGS_BYTES. A server goes by its own."""
 
     @property
     def database(self) -> str:
@@ -38,11 +40,11 @@ class Place(NamedTuple):
 
     async def open(self) -> Store:
         """Open a store there."""
-        return await open_store(self.database, self.clock, self.key)
+        return await open_store(self.database, self.clock, self.key, self.max_args_bytes)
 
     def open_blobs(self) -> Blobs:
         """Open the place for what is too large for a store."""
-        return open_blobs(blobs_url(self.database, self.blobs or os.environ.get("TIDE_BLOBS")))
+        return open_blobs(blobs_url(self.database, self.blobs or os.environ.get("TIDE_BLOBS")), self.key, self.clock)
 
 
 class Stores:

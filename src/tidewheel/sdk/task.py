@@ -1,7 +1,7 @@
 """Tasks: functions that can be called here and now, or enqueued; and signatures, which are calls yet to come."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, cast
 from uuid import UUID
 
@@ -150,6 +150,14 @@ class Signature(Generic[R]):
         after = tuple(dict.fromkeys((*spec.after, *before.ids)))
         specs.append(replace(spec, id=job_id, after=after))
         return Before((job_id,), {REFERENCE: str(job_id)})
+
+
+def one_connection(calls: Sequence[Signature[Any]], given: Any) -> Any:
+    """Return the connection whose transaction a batch is part of, if any; a batch cannot be part of two."""
+    named = [each for each in (given, *(call.connection for call in calls)) if each is not None]
+    if any(each is not named[0] for each in named):
+        raise Invalid("connection", "must be the same for all calls that are enqueued at once")
+    return named[0] if named else None
 
 
 def _fed(

@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-import msgspec
 from starlette.routing import compile_path
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from tidewheel.errors import TideError
 from tidewheel.model.problem import CODES, Code
@@ -24,28 +23,43 @@ from tidewheel.server.access import Door, token_of
 from tidewheel.server.dashboard import Dashboard, request_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
-from tidewheel.server.entrance import admit
+from tidewheel.server.entrance import admit, charge
 from tidewheel.server.guests import Guests, Ticket
 from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
+from tidewheel.server.outgoing import PIECE, content_of, encode, next_of, pieces_of, start_of, until_gone
 from tidewheel.server.problems import MEDIA_TYPE, RETRY_AFTER, Refused, problem_of, refusal_of
-from tidewheel.server.reading import NDJSON, check_media_type, convert, decode_json, decode_lines, read_query, read_wait
+from tidewheel.server.reading import (
+    MOST_VALUES,
+    NDJSON,
+    check_amount,
+    check_media_type,
+    convert,
+    decode_json,
+    decode_lines,
+    read_query,
+    read_wait,
+    values_of,
+)
 from tidewheel.server.service import Service
 from tidewheel.server.table import ENDPOINTS
 
 BODY_WITHIN: Final = 30.0
 """Seconds for a client to send a body."""
 SEND_WITHIN: Final = 30.0
-"""Seconds for a client to take a piece of a stream."""
+"""Seconds for a client to take a piece of an answer."""
 PAGE_WITHIN: Final = 90.0
 """Seconds for a page, or for what a form asks for."""
 MOST_FORM: Final = 256 * 1024
 MOST_LINES: Final = 10_000
 MOST_STREAMS: Final = 5_000
 MOST_HELD: Final = 256 * 1024 * 1024
-"""Bytes of bodies in memory at once, of all requests together."""
+"""Bytes of bodies in memory at once, of all requests together, as they came and as what was read of them."""
+VALUE: Final = 64
+"""Bytes that a value takes in memory at least, beyond those of its text."""
+MOST_OUTGOING: Final = 256 * 1024 * 1024
+"""Bytes of answers in memory that clients have not taken yet."""
 _request_id = re.compile(r"[\w.:-]{1,100}", re.ASCII).fullmatch
-_encode = msgspec.json.Encoder().encode
 _NAME: Final = "tidewheel.endpoint"
 """Where the name of the endpoint is noted, for those who count."""
 _SHOWN: Final = "tidewheel.shown"
@@ -59,6 +73,13 @@ class Found(NamedTuple):
 
     methods: Mapping[str, Endpoint]
     variables: Mapping[str, str]
+
+
+class Load:
+    """How many bytes of memory one request counts for."""
+
+    def __init__(self) -> None:
+        self.size = 0
 
 
 class App:
@@ -75,6 +96,7 @@ class App:
         self._patterns: list[tuple[re.Pattern[str], dict[str, Endpoint]]] = []
         self._streams = 0
         self._held = 0
+        self._outgoing = 0
         for path in dict.fromkeys(endpoint.path for endpoint in endpoints):
             methods = {endpoint.method: endpoint for endpoint in endpoints if endpoint.path == path}
             if "{" in path:
@@ -108,7 +130,9 @@ class App:
         path, fields = scope["path"], list[tuple[str, str]]()
         try:
             answer = await self._handle(scope, receive, headers, fields)
-            return replace(answer, headers=(*answer.headers, *fields)) if fields else answer
+            content = None if answer.body is None else content_of(answer.body)
+            self._check_outgoing(scope["method"], content or b"")
+            return replace(answer, body=content, headers=(*answer.headers, *fields))
         except TideError as error:
             if (refused := refusal_of(error)) is not None:
                 return _refusal(refused, path, request_id, fields)
@@ -129,20 +153,20 @@ class App:
             answer = await self._call(scope, receive, headers, fields)
         if answer.stream is not None and self._streams >= MOST_STREAMS:
             await answer.stream.aclose()
-            raise Refused("overloaded", "too many streams at once", headers=[("retry-after", str(RETRY_AFTER))])
+            raise _overloaded("too many streams at once")
         return answer
 
     async def _page(self, dashboard: Dashboard, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> Answer:
-        parts: list[bytes] = []
+        load, form = Load(), b""
         try:
             async with asyncio.timeout(PAGE_WITHIN):
                 if scope["method"] == "POST":
-                    await self._read(headers, receive, MOST_FORM, parts)
-                return await dashboard.answer(request_of(scope, headers, b"".join(parts)))
+                    form = await self._read(headers, receive, MOST_FORM, load)
+                return await dashboard.answer(request_of(scope, headers, form))
         except TimeoutError:
-            raise Refused("outcome-unknown" if parts else "unavailable", "it took too long") from None
+            raise Refused("outcome-unknown" if form else "unavailable", "it took too long") from None
         finally:
-            self._held -= sum(map(len, parts))
+            self._held -= load.size
 
     async def _call(
         self, scope: Scope, receive: Receive, headers: Mapping[str, str], fields: list[tuple[str, str]]
@@ -161,71 +185,84 @@ class App:
         note(tenant=who.tenant)
         recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
-        answer = await self._run(endpoint, Call(*who, found.variables, query, None, headers, recheck), receive)
+        pay = functools.partial(charge, self._door, ticket, fields)
+        call: Call[Any, Any] = Call(*who, found.variables, query, None, headers, recheck, pay)
+        answer = await self._run(endpoint, call, receive, ticket)
         return answer if answer.stream is None else replace(answer, ticket=ticket)
 
-    async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
+    async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive, ticket: Ticket) -> Answer:
         """Read the body and run the handler, each in its time."""
         wait = read_wait(call.headers) if RequestHeader.PREFER in endpoint.headers else 0
         seconds = endpoint.seconds + wait
         code: Code = "unavailable" if endpoint.method == "GET" else "outcome-unknown"
         if endpoint.raw:
             call = replace(call, body=Incoming(receive, endpoint.most_body))
-        reads = endpoint.body is not None and not endpoint.raw
+        reads, load = endpoint.body is not None and not endpoint.raw, Load()
         try:
             # One timer for both, for it costs as much as all the rest of reading a small body.
             async with asyncio.timeout(BODY_WITHIN if reads else seconds) as limit:
                 if reads:
                     told, code = code, "too-slow"
-                    call = replace(call, body=await self._body(endpoint, call.headers, receive))
+                    call = replace(call, body=await self._body(endpoint, call.headers, receive, load))
                     code = told
                     if seconds != BODY_WITHIN:
                         limit.reschedule(asyncio.get_running_loop().time() + seconds)
                 if wait:
-                    return await self._wait_with(endpoint, call, receive)
+                    return await self._wait_with(endpoint, call, receive, ticket)
                 return await endpoint.handler(self._service, call)
         except TimeoutError:
             again = [("retry-after", str(RETRY_AFTER))]
             raise Refused(code, "it took too long", headers=again) from None
-
-    async def _wait_with(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive) -> Answer:
-        """Run a handler that may wait; it is told when nobody waits with it any more."""
-        gone = asyncio.ensure_future(_gone(receive))
-        try:
-            return await endpoint.handler(self._service, replace(call, gone=gone))
         finally:
+            self._held -= load.size
+
+    async def _wait_with(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive, ticket: Ticket) -> Answer:
+        """Run a handler that may wait; it is told when nobody waits with it any more, or nobody who may."""
+        gone = asyncio.ensure_future(until_gone(receive))
+        try:
+            with self._guests.staying(ticket, gone.cancel):
+                return await endpoint.handler(self._service, replace(call, gone=gone))
+        finally:
+            if gone.cancelled():  # whatever the answer is, it is not for one who has to leave
+                await call.recheck()
             gone.cancel()
 
-    async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive) -> Any:
-        parts: list[bytes] = []
-        try:
-            await self._read(headers, receive, endpoint.most_body, parts)
-            raw = b"".join(parts)
-            if not raw and endpoint.body_optional:
-                return endpoint.body()
-            media = check_media_type(headers, endpoint.media_types)
-            value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
-            return convert(value, endpoint.body)
-        finally:
-            self._held -= sum(map(len, parts))
+    async def _body(self, endpoint: Endpoint, headers: Mapping[str, str], receive: Receive, load: Load) -> Any:
+        raw = await self._read(headers, receive, endpoint.most_body, load)
+        if not raw and endpoint.body_optional:
+            return endpoint.body()
+        media = check_media_type(headers, endpoint.media_types)
+        check_amount(raw, MOST_LINES if media == NDJSON else None)
+        self._hold(load, VALUE * min(values_of(raw), MOST_VALUES))
+        value = decode_lines(raw, MOST_LINES) if media == NDJSON else decode_json(raw)
+        if isinstance(value, list) and len(value) > MOST_LINES:
+            raise Refused("too-large", f"at most {MOST_LINES} at once, not {len(value)}")
+        return convert(value, endpoint.body)
 
-    async def _read(self, headers: Mapping[str, str], receive: Receive, most: int, parts: list[bytes]) -> None:
-        """Take the parts of a body, and refuse one that is too large before it is in memory."""
+    def _hold(self, load: Load, size: int) -> None:
+        """Count what a request takes, as long as it does, and refuse what is too much with all others."""
+        load.size += size
+        self._held += size
+        if self._held > MOST_HELD:
+            raise _overloaded("too much is sent at once")
+
+    async def _read(self, headers: Mapping[str, str], receive: Receive, most: int, load: Load) -> bytes:
+        """Return a body, and refuse one that is too large before it is in memory."""
         length = headers.get("content-length", "0")
         if length.isdecimal() and int(length) > most:
             raise Refused("too-large", f"at most {most} bytes, not {length}")
-        size, more = 0, True
+        parts: list[bytes] = []
+        more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientGone
             parts.append(part := message.get("body", b""))
-            self._held += len(part)
             more = message.get("more_body", False)
-            if (size := size + len(part)) > most:
+            self._hold(load, len(part))
+            if load.size > most:
                 raise Refused("too-large", f"at most {most} bytes")
-            if self._held > MOST_HELD:
-                raise Refused("overloaded", "too much is sent at once", headers=[("retry-after", str(RETRY_AFTER))])
+        return b"".join(parts)
 
     def _find(self, path: str) -> Found:
         if (methods := self._plain.get(path)) is not None:
@@ -237,26 +274,44 @@ class App:
 
     # Answers
 
+    def _check_outgoing(self, method: str, content: bytes) -> None:
+        """Refuse to answer with much while others take nothing of as much; who changed something is always told."""
+        if method == "GET" and self._outgoing + len(content) > MOST_OUTGOING:
+            raise _overloaded("too much is on its way to others who do not take it")
+
     async def _send(self, scope: Scope, receive: Receive, send: Send, answer: Answer, request_id: str) -> None:
+        if self._service.stopping.is_set():
+            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
         if answer.stream is not None and scope["method"] == "HEAD":
             await answer.stream.aclose()
         elif answer.stream is not None:
             return await self._send_stream(answer, answer.stream, receive, send, request_id)
-        if self._service.stopping.is_set():
-            answer = replace(answer, headers=(*answer.headers, ("connection", "close")))
-        content = b"" if answer.body is None else _bytes(answer.body)
-        fixed = [("content-length", str(len(content)))] if answer.status != 204 else []  # noqa: PLR2004 - no content
-        await send(_start(answer, request_id, fixed))
-        return await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+        content: bytes = answer.body or b""
+        await send(start_of(answer, request_id, len(content)))
+        if scope["method"] == "HEAD" or len(content) <= PIECE:
+            return await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else content})
+        return await self._send_large(content, send)
+
+    async def _send_large(self, content: bytes, send: Send) -> None:
+        """Send piece by piece, for what was handed over once cannot be taken back from one who does not read."""
+        self._outgoing += len(content)
+        try:
+            for message in pieces_of(content):
+                async with asyncio.timeout(SEND_WITHIN):
+                    await send(message)
+        except TimeoutError:
+            _log.info("the client takes nothing any more")
+        finally:
+            self._outgoing -= len(content)
 
     async def _send_stream(self, answer: Answer, stream: Stream, receive: Receive, send: Send, request_id: str) -> None:
         """Send piece by piece, until the end, or until the client is gone or takes nothing any more."""
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(until_gone(receive))
         self._streams += 1
         try:
-            await send(_start(answer, request_id, []))
+            await send(start_of(answer, request_id, None))
             with self._guests.staying(answer.ticket, gone.cancel):
-                while (piece := await _next(stream, gone)) is not None:
+                while (piece := await next_of(stream, gone)) is not None:
                     async with asyncio.timeout(SEND_WITHIN):
                         await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
@@ -288,48 +343,23 @@ def _shown(scope: Scope) -> str:
     return path
 
 
-def build_app(service: Service, door: Door) -> App:
-    """Return the application of a service, behind its door."""
+def build_app(service: Service, door: Door, *, behind_tls: bool = False) -> App:
+    """Return the application of a service, behind its door, and maybe behind a proxy that speaks HTTPS."""
     service.pages = _pages
-    return App(service, door, ENDPOINTS, Dashboard(service, door))
+    return App(service, door, ENDPOINTS, Dashboard(service, door, behind_tls=behind_tls))
 
 
 @functools.cache
 def _pages() -> Mapping[str, bytes]:
     """Make the documents when the first one asks, for that takes a while."""
     document = openapi_of(ENDPOINTS)
-    return {"openapi": _encode(document), "docs": docs_of(document).encode()}
+    return {"openapi": encode(document), "docs": docs_of(document).encode()}
 
 
 def _refusal(refused: Refused, path: str, request_id: str, fields: Sequence[tuple[str, str]] = ()) -> Answer:
     problem = problem_of(refused, path, request_id)
-    return Answer(problem, problem.status, (*refused.headers, *fields), MEDIA_TYPE)
+    return Answer(encode(problem), problem.status, (*refused.headers, *fields), MEDIA_TYPE)
 
 
-def _bytes(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else _encode(body)
-
-
-def _start(answer: Answer, request_id: str, more: Sequence[tuple[str, str]]) -> Message:
-    headers = [("x-request-id", request_id), ("x-content-type-options", "nosniff"), *answer.headers, *more]
-    if answer.body is not None or answer.stream is not None:
-        headers.append(("content-type", answer.media_type))
-    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
-    return {"type": "http.response.start", "status": answer.status, "headers": encoded}
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _next(stream: Stream, gone: "asyncio.Future[None]") -> bytes | None:
-    """Return the next piece of a stream, or None at its end or when the client is gone."""
-    piece: asyncio.Future[bytes | None] = asyncio.ensure_future(anext(stream, None))
-    try:
-        await asyncio.wait((piece, gone), return_when=asyncio.FIRST_COMPLETED)
-        return piece.result() if piece.done() and not gone.done() else None
-    finally:
-        if not piece.done():
-            piece.cancel()
-            await asyncio.wait([piece])
+def _overloaded(why: str) -> Refused:
+    return Refused("overloaded", why, headers=[("retry-after", str(RETRY_AFTER))])

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_instant, check_key, check_name, check_text
+from tidewheel.model.job_words import MAX_TEXT, read_words
 from tidewheel.model.states import State
 from tidewheel.server.job_request import Instant, Name
 from tidewheel.store.base import JobFilter
@@ -29,6 +30,9 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     created_before: Instant | None = None
     error: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
     """A part of the message of its error; only jobs that ended without success have one."""
+    q: Annotated[str, Meta(min_length=1, max_length=MAX_TEXT)] | None = None
+    """Words or `"a phrase"`, all of which stand in its kind, name, description, labels (`name=value`) or the message of
+    its error, as parts of others, too; or its id. A page looks at a bounded number of jobs; `next_cursor` leads on."""
 
 
 class JobQuery(Conditions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +71,7 @@ def filter_of(where: Conditions, tenant: str | None) -> JobFilter:
         created_from=None if where.created_after is None else check_instant("created_after", where.created_after),
         created_before=None if where.created_before is None else check_instant("created_before", where.created_before),
         error=None if where.error is None else check_text("error", where.error, 200),
+        text=None if where.q is None else _text_of(where.q),
     )
 
 
@@ -89,6 +94,11 @@ def scope_of(path: str, where: Any) -> str:
         if name not in ("limit", "cursor", "after", "full")
     }
     return path + msgspec.json.encode(plain, order="sorted").decode()
+
+
+def _text_of(text: str) -> str:
+    read_words(text, "q")
+    return text
 
 
 def _label_of(text: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 from datetime import UTC, datetime
 from typing import Final
+from uuid import UUID
 
 import msgspec
 
@@ -31,15 +32,30 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True, tag="upload"):
     """Under which name it arrives, if it is brought elsewhere than here."""
 
 
+class Bringing(msgspec.Struct, frozen=True, kw_only=True, tag="bringing"):
+    """One thing that a run leaves behind may be brought, as long as the run goes on."""
+
+    job_id: UUID
+    token: int
+    name: str | None
+    """Of a file; a result has none."""
+    size: int
+    until: int
+    place: str | None = None
+    """As for an artifact."""
+
+
 class Download(msgspec.Struct, frozen=True, kw_only=True, tag="download"):
     """One object may be fetched."""
 
     location: str
     name: str
+    tenant: str
+    """In whose name."""
     until: int
 
 
-Grant = Upload | Download
+Grant = Upload | Bringing | Download
 _decode: Final = msgspec.json.Decoder(Grant).decode
 
 

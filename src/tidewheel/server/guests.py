@@ -1,4 +1,4 @@
-"""Guests: those who take a stream stay for long, and are let go once they would not be let in any more."""
+"""Guests: those who take a stream or wait stay for long, and are let go once they would not be let in any more."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -10,8 +10,9 @@ from tidewheel.errors import TideError
 from tidewheel.model.session import SessionToken
 from tidewheel.server.access import Door
 
-LOOK_EVERY: Final = 0.5
-"""Seconds between two looks at the keys of guests: revoking one is to be felt within a second or so."""
+LOOK_EVERY: Final = 0.4
+"""Seconds between two looks at the keys of guests: with the time for which one is remembered, revoking one is felt
+within a second."""
 
 
 class Ticket(NamedTuple):

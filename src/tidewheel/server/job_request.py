@@ -1,14 +1,16 @@
 """A job as a client asks for it."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import MAX_NAME
 from tidewheel.model.job import DEFAULT_QUEUE, DEFAULT_TIMEOUT, JobSpec, Options, Unique
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import Needs
@@ -22,7 +24,10 @@ Duration = Annotated[
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 PriorityName = Literal["high", "medium", "low"]
 
+MOST_IN_BATCH_KEY: Final = MAX_NAME - len("#9999")
+"""How long a key of a whole batch may be, for each job has it with its position."""
 _RETRY = RetryPolicy()
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class RetryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -119,12 +124,20 @@ def spec_of(request: JobRequest, tenant: str, key: str | None) -> JobSpec:
 def specs_of(requests: Sequence[JobRequest], tenant: str, key: str | None) -> list[JobSpec]:
     """Return the specs of a batch; a key of the whole batch stands for each of its jobs with its position."""
     specs = []
+    batch = None if key is None else _digest_of(requests)
     for position, request in enumerate(requests):
         try:
-            specs.append(spec_of(request, tenant, None if key is None else f"{key}#{position}"))
+            spec = spec_of(request, tenant, None if key is None else f"{key}#{position}")
+            specs.append(spec if batch is None else msgspec.structs.replace(spec, batch=batch))
         except Invalid as error:
             raise Invalid(f"specs[{position}].{error.field}", error.why) from None
     return specs
+
+
+def _digest_of(requests: Sequence[JobRequest]) -> str:
+    """Return a digest of all that is asked for; where it is asked from does not count."""
+    plain = [msgspec.structs.replace(request, traceparent=None, tracestate=None) for request in requests]
+    return hashlib.sha256(_encode(plain)).hexdigest()
 
 
 def duration_of(value: str | float, field: str) -> timedelta:

@@ -8,18 +8,28 @@ from typing import Final
 from tidewheel.clock import Clock
 from tidewheel.errors import TideError, Unavailable
 from tidewheel.model.alert import AlertState, Rule
+from tidewheel.model.duty import Agenda
+from tidewheel.model.limit import Limit
 from tidewheel.model.states import ACTIVE, State
 from tidewheel.observe import Described, Numbers, Registry, Row, page
 from tidewheel.observe.catalogue import (
     ALERTS_FIRING,
     CENSUS_TIME,
     DEAD_LETTERS,
+    DEAD_ROWS,
+    FINISHED,
     JOBS_KEPT,
+    LIMIT,
+    LIMIT_IN_USE,
     QUEUE_DEPTH,
     QUEUE_OLDEST,
     REQUEST_SECONDS,
     REQUESTS,
     REQUESTS_UNDER_WAY,
+    RUNNING,
+    SCHEDULE_LAG,
+    SCHEDULE_MISSED,
+    STORE_SECONDS,
     STORE_UP,
     SUBMITTED,
     WORKERS_ALIVE,
@@ -35,6 +45,7 @@ GATHER_WITHIN: Final = 1.5
 MOST_QUEUES: Final = 100
 """Queues with numbers of their own; the others are shown as one."""
 MOST_ALERTS: Final = 1000
+MOST_LIMITS: Final = 50
 OTHERS: Final = "(others)"
 
 Ask = Callable[[float], Awaitable[Sequence[Numbers]]]
@@ -52,6 +63,7 @@ class ServerMetrics:
         self._requests = self._registry.counter(REQUESTS)
         self._seconds = self._registry.histogram(REQUEST_SECONDS)
         self._submitted = self._registry.counter(SUBMITTED)
+        self._store_seconds = self._registry.histogram(STORE_SECONDS)
         self._registry.gauge(REQUESTS_UNDER_WAY, lambda: {(): under_way()})
         self._of_store: Sequence[Numbers] = ()
         self._asked_at = float("-inf")
@@ -91,12 +103,14 @@ class ServerMetrics:
         """Ask the store, unless it was asked a moment ago; many who look at once make one question."""
         async with self._asking:
             if self._clock.monotonic() - self._asked_at >= FRESH:
+                began = self._clock.monotonic()
                 try:
                     async with asyncio.timeout(ASK_WITHIN):
                         self._of_store = [_one(STORE_UP, 1), *await self._from_store()]
                 except (TimeoutError, TideError):
                     self._of_store = [_one(STORE_UP, 0)]
                 self._asked_at = self._clock.monotonic()
+                self._store_seconds.observe(self._asked_at - began)
             return self._of_store
 
     async def _from_store(self) -> list[Numbers]:
@@ -107,14 +121,19 @@ class ServerMetrics:
         oldest: dict[tuple[str, ...], float] = {(fact.queue,): fact.waits.total_seconds() for fact in waits}
         return [
             *_of_jobs(counts),
+            _many(FINISHED, _finished(await self._store.finished())),
             _many(QUEUE_OLDEST, oldest),
+            *_of_limits(await self._store.limits()),
+            _one(SCHEDULE_LAG, _lag(await self._store.agenda())),
+            _one(SCHEDULE_MISSED, await self._store.missed()),
+            _many(DEAD_ROWS, {(fact.table,): fact.dead for fact in await self._store.table_facts()}),
             _many(ALERTS_FIRING, alerts),
             _one(WORKERS_ALIVE, len(workers)),
         ]
 
 
 def _of_jobs(counts: Counts) -> list[Numbers]:
-    depth, ended, dead = Tally[tuple[str, ...]](), Tally[tuple[str, ...]](), Tally[tuple[str, ...]]()
+    depth, ended, dead, running = (Tally[tuple[str, ...]]() for _ in range(4))
     totals = Tally[str]()
     for row in counts.rows:
         totals[row.queue] += row.jobs
@@ -124,12 +143,48 @@ def _of_jobs(counts: Counts) -> list[Numbers]:
         (depth if row.state in ACTIVE else ended)[queue, row.state.value] += row.jobs
         if row.state is State.DEAD:
             dead[queue,] += row.jobs
+        if row.state is State.RUNNING:
+            running[queue,] += row.jobs
     return [
         _many(QUEUE_DEPTH, depth),
+        _many(RUNNING, running),
         _many(JOBS_KEPT, ended),
         _many(DEAD_LETTERS, dead),
         _one(CENSUS_TIME, counts.as_of.timestamp()),
     ]
+
+
+def _finished(ended: Mapping[tuple[str, State], int]) -> Mapping[tuple[str, ...], float]:
+    """Name the queues with the most ends, and show the others as one."""
+    totals = Tally[str]()
+    for (queue, _), jobs in ended.items():
+        totals[queue] += jobs
+    shown = {queue for queue, _ in totals.most_common(MOST_QUEUES)}
+    rows = Tally[tuple[str, ...]]()
+    for (queue, state), jobs in ended.items():
+        rows[queue if queue in shown else OTHERS, state.value] += jobs
+    return rows
+
+
+def _of_limits(limits: Sequence[Limit]) -> list[Numbers]:
+    """Add up by names: the values of keys, and whose they are, are nobody's business here."""
+    most, running = Tally[tuple[str, ...]](), Tally[tuple[str, ...]]()
+    for limit in limits:
+        if limit.most is not None:
+            name = (limit.rule or limit.key).partition("=")[0]
+            most[name,] += limit.most
+            running[name,] += limit.running
+    shown = [name for name, _ in running.most_common(MOST_LIMITS)]
+    return [
+        _many(LIMIT, {name: most[name] for name in shown}),
+        _many(LIMIT_IN_USE, {name: running[name] for name in shown}),
+    ]
+
+
+def _lag(agenda: Agenda) -> float:
+    """Return for how long an occurrence has been due that nobody has written yet."""
+    first = min((at for at in agenda.next_fires if at is not None), default=agenda.now)
+    return max(0.0, (agenda.now - first).total_seconds())
 
 
 def _one(metric: Described, value: float) -> Numbers:

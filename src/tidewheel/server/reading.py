@@ -9,13 +9,17 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import MAX_JSON_DEPTH, check_key, is_shallow
+from tidewheel.model.checks import MAX_JSON_DEPTH, MAX_NAME, check_key, is_shallow, outside_strings
 from tidewheel.server.problems import Flaw, Refused, pointer_of
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 MOST_DEPTH: Final = MAX_JSON_DEPTH + 8
 """Arguments may be as deep as the model allows, inside of what they are arguments of."""
+MOST_VALUES: Final = 1_000_000
+"""How many values a body may have in all; each takes many times the bytes in memory that it takes on the way."""
+BLANK_LINES: Final = 10
+"""How many times as many lines there may be as may say something."""
 MOST_WAIT: Final = 60
 _MOST_PARAMETERS: Final = 50
 
@@ -41,6 +45,19 @@ def check_media_type(headers: Mapping[str, str], allowed: tuple[str, ...]) -> st
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise Refused("unsupported-media-type", "a compressed body is not accepted")
     return media
+
+
+def values_of(raw: bytes) -> int:
+    """Return how many values a JSON text has at most: a guess that is too high if strings have commas or brackets."""
+    return raw.count(b",") + raw.count(b"{") + raw.count(b"[")
+
+
+def check_amount(raw: bytes, most_lines: int | None) -> None:
+    """Refuse a body that would become too much when it is read; empty lines do not count, within reason."""
+    if most_lines is not None and (lines := raw.count(b"\n")) > most_lines * BLANK_LINES:
+        raise Refused("too-large", f"at most {most_lines} lines, not {lines}")
+    if values_of(raw) > MOST_VALUES and (values := values_of(outside_strings(raw))) > MOST_VALUES:
+        raise Refused("too-large", f"at most {MOST_VALUES} values in all, not {values}")
 
 
 def decode_json(raw: bytes) -> Any:
@@ -114,8 +131,7 @@ def _place(error: msgspec.DecodeError) -> tuple[str, str]:
 
 def _keys_of(raw: bytes) -> int:
     """Count the keys of all objects of a JSON text: the colons outside of strings."""
-    plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in raw else raw
-    return b"".join(plain.split(b'"')[::2]).count(b":")
+    return outside_strings(raw).count(b":")
 
 
 def _twin(raw: bytes) -> str:
@@ -177,14 +193,20 @@ def read_wait(headers: Mapping[str, str]) -> int:
     return 0
 
 
-def read_key(headers: Mapping[str, str]) -> str | None:
+def read_key(headers: Mapping[str, str], most: int = MAX_NAME) -> str | None:
     """Return the idempotency key, with or without the quotes of a structured field."""
     sent = headers.get("idempotency-key")
     if sent is None:
         return None
     key = sent[1:-1] if len(sent) > 1 and sent[0] == sent[-1] == '"' else sent
     try:
-        return check_key("Idempotency-Key", key)
+        check_key("Idempotency-Key", key)
     except Invalid as error:
-        flaws = [Flaw(detail=error.why, header="Idempotency-Key")]
-        raise Refused("bad-header", str(error), flaws=flaws) from None
+        raise _bad_key(error.why) from None
+    if len(key) > most:
+        raise _bad_key(f"must have at most {most} characters here, not {len(key)}")
+    return key
+
+
+def _bad_key(why: str) -> Refused:
+    return Refused("bad-header", f"Idempotency-Key: {why}", flaws=[Flaw(detail=why, header="Idempotency-Key")])

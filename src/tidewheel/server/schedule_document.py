@@ -8,7 +8,8 @@ import msgspec
 from tidewheel.model.misfire import MisfirePolicy
 from tidewheel.model.overlap import Overlap
 from tidewheel.model.resources import Needs
-from tidewheel.model.schedule import Fate, Occurrence, Schedule, Source
+from tidewheel.model.schedule import Fate, Occurrence, PastOccurrence, Schedule, Source
+from tidewheel.model.states import State
 from tidewheel.server.job_document import PRIORITIES, RetryDocument, retry_document
 from tidewheel.server.job_request import Instant, PriorityName
 from tidewheel.triggers import Cron, Interval, Once, Trigger
@@ -88,6 +89,22 @@ class OccurrenceDocument(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     source: Source
     job_id: UUID | None
+
+
+class PastDocument(OccurrenceDocument, frozen=True, kw_only=True):
+    """One that was due, and what became of its job."""
+
+    schedule_id: UUID
+    state: State | None
+    """That of its job; null if it has none, or that is gone."""
+    started_at: Instant | None
+    """When the first run of its job began."""
+
+
+class PastList(msgspec.Struct, frozen=True, kw_only=True):
+    """The last occurrences of each schedule that were due, latest first."""
+
+    occurrences: list[PastDocument]
 
 
 class TriggeredDocument(OccurrenceDocument, frozen=True, kw_only=True):
@@ -181,6 +198,12 @@ def _when(trigger: Trigger) -> dict[str, Any]:
 def occurrence_document(occurrence: Occurrence) -> OccurrenceDocument:
     """Return the document of an occurrence."""
     return OccurrenceDocument(**_told(occurrence))
+
+
+def past_document(past: PastOccurrence) -> PastDocument:
+    """Return the document of one that was due."""
+    told = _told(past.occurrence)
+    return PastDocument(**told, schedule_id=past.occurrence.schedule_id, state=past.state, started_at=past.started_at)
 
 
 def triggered_document(occurrence: Occurrence, *, created: bool) -> TriggeredDocument:

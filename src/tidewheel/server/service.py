@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.blobs import Blobs
@@ -13,6 +13,7 @@ from tidewheel.server.access import AuditRecorder, Eraser, Quotas
 from tidewheel.server.doorbell import Doorbell
 from tidewheel.server.intake import Intake
 from tidewheel.server.metrics import ServerMetrics
+from tidewheel.server.places import Places
 from tidewheel.server.roster import Roster
 from tidewheel.server.views import Views
 from tidewheel.store.base import Store
@@ -22,8 +23,8 @@ LONGEST_PAUSE: Final = 0.5
 _GROWTH: Final = 1.5
 MOST_WAITERS: Final = 2_000
 """Requests that wait for jobs at once; whoever comes on top is answered without a wait."""
-LARGE_AT_ONCE: Final = 2
-"""Large results that are in memory at once."""
+LOOKS_AT_ONCE: Final = 2
+"""Large results that are in memory at once, to be looked at on their way in."""
 UPLOADS_AT_ONCE: Final = 8
 DOWNLOADS_AT_ONCE: Final = 32
 FRESH: Final = 3600.0
@@ -63,9 +64,9 @@ class Service:
         self.quotas = Quotas(store, clock)
         self.audit = AuditRecorder(store, clock)
         self.eraser = Eraser(store, blobs)
-        self.large = asyncio.Semaphore(LARGE_AT_ONCE)
-        self.uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
-        self.downloads = asyncio.Semaphore(DOWNLOADS_AT_ONCE)
+        self.looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self.uploads = Places("uploads", UPLOADS_AT_ONCE)
+        self.downloads = Places("downloads", DOWNLOADS_AT_ONCE)
         self.artifacts = UsedArtifacts(clock)
         self._signing_key: bytes | None = None
         self.under_way = 0
@@ -89,8 +90,8 @@ class Service:
             self._signing_key = await self.store.signing_key()
         return self._signing_key
 
-    async def ended(self, job_id: UUID, tenant: str | None, seconds: float) -> Job:
-        """Return a job once it has ended, or as it is when the time has passed."""
+    async def ended(self, job_id: UUID, tenant: str | None, seconds: float, gone: "asyncio.Future[None] | None") -> Job:
+        """Return a job once it has ended, or as it is when the time has passed or nobody waits any more."""
         latest, pause = self.clock.monotonic() + seconds, FIRST_PAUSE
         if self._waiters >= MOST_WAITERS:
             latest = self.clock.monotonic()
@@ -99,19 +100,21 @@ class Service:
             while True:
                 job = await self.store.get(job_id, tenant=tenant)
                 left = latest - self.clock.monotonic()
-                if job.state in FINAL or left <= 0 or self.stopping.is_set():
+                left_alone = gone is not None and gone.done()
+                if job.state in FINAL or left <= 0 or self.stopping.is_set() or left_alone:
                     return job
-                await self.pause(min(pause, left))
+                await self.pause(min(pause, left), gone)
                 pause = min(pause * _GROWTH, LONGEST_PAUSE)
         finally:
             self._waiters -= 1
 
-    async def pause(self, seconds: float) -> None:
-        """Wait, but not while the server is about to end."""
+    async def pause(self, seconds: float, gone: "asyncio.Future[None] | None" = None) -> None:
+        """Wait, but not while the server is about to end, nor for one who is gone."""
         sleep = asyncio.ensure_future(self.clock.sleep(seconds))
         stop = asyncio.ensure_future(self.stopping.wait())
+        ends: list[asyncio.Future[Any]] = [sleep, stop] if gone is None else [sleep, stop, gone]
         try:
-            await asyncio.wait([sleep, stop], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             sleep.cancel()
             stop.cancel()

@@ -24,6 +24,8 @@ HEADERS_WITHIN: Final = 20.0
 """Seconds for a client to send the head of its next request; then the connection is closed."""
 UP_WITHIN: Final = 10.0
 LOOK_EVERY: Final = 0.01
+TAKEN_WITHIN: Final = 30.0
+"""Seconds for which a client may take nothing of what was sent to it; then the kernel closes the connection."""
 LINGER: Final = 0.5
 """Seconds for which a server that is about to end still answers whoever has connected."""
 _log = logging.getLogger(__name__)
@@ -120,6 +122,15 @@ class Serving:
             if self._clock.monotonic() > latest:
                 raise Invalid("port", f"nobody listens on {self._address.url} after {UP_WITHIN:g} s")
             await self._clock.sleep(LOOK_EVERY)
+        self._let_go_of_the_slow()
+
+    def _let_go_of_the_slow(self) -> None:
+        """Have the kernel cut off whoever takes nothing; connections are made as the socket is that listens."""
+        try:
+            with listening_on(self._address.port) as end:
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(TAKEN_WITHIN * 1000))
+        except OSError as error:
+            _log.warning("clients that take no answer may stay: %s", error)
 
     def take_over(self, older: int, newest: int) -> None:
         """Have all new connections come to the newest servers on this port, of which this is one."""

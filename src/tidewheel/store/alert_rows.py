@@ -1,11 +1,13 @@
 """Builds alerts and windows from rows; both stores select the same columns in the same order."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from tidewheel.model.alert import Alert, AlertState, Finding, Rule, Window
+from tidewheel.model.alert import Alert, AlertState, Finding, LaneFact, Rule, Window
+from tidewheel.model.resources import parse_needs_text
 from tidewheel.store.records import Dialect
 
 
@@ -37,6 +39,12 @@ def window_of(row: Any, rules: Iterable[str], dialect: Dialect) -> Window:
         reason=reason,
         author=author,
     )
+
+
+def lane_of(row: Any, waits: timedelta) -> LaneFact:
+    """Build what is known of a lane from its columns; `waits` is the last, which each store reads in its own way."""
+    tenant, queue, kind, needs, _ = row
+    return LaneFact(tenant, queue, kind, parse_needs_text(needs), waits)
 
 
 def detail_text(rule: str, subject: str, told: str) -> str:

@@ -12,6 +12,7 @@ from tidewheel.model.alert import (
     AlertState,
     Finding,
     QueueFact,
+    TableFact,
     Window,
     WindowSpec,
 )
@@ -26,6 +27,10 @@ class AlertStore(Protocol):
 
     async def queue_waits(self) -> list[QueueFact]:
         """Return how long the first due job of each queue waits, as among the facts for alerts."""
+        ...
+
+    async def table_facts(self) -> list[TableFact]:
+        """Return how many rows of the larger tables are dead, as among the facts for alerts; none if none can be."""
         ...
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:

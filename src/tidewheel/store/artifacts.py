@@ -48,6 +48,10 @@ class ArtifactStore(Protocol):
         """Note that the bytes of artifacts are gone."""
         ...
 
+    async def known_jobs(self, job_ids: Sequence[UUID]) -> set[UUID]:
+        """Return which of these jobs there are, ended or not; what the runs of others left behind may go."""
+        ...
+
     async def signing_key(self) -> bytes:
         """Return the secret by which all servers of this store sign what they hand out."""
         ...

@@ -22,11 +22,9 @@ import msgspec
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.liveness import ExpiredWorker
-from tidewheel.model.log import KEEP_LOGS
 from tidewheel.model.outcome import MAX_LOSSES, Outcome, Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Needs, Resources
-from tidewheel.model.retention import NO_KINDS, Keep, KindKeep
 from tidewheel.model.states import ACTIVE, FINAL, State
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec
 from tidewheel.store.access import AuditStore, ErasureStore, KeyStore, TenantStore
@@ -38,7 +36,7 @@ from tidewheel.store.dead_letters import DeadLetterStore
 from tidewheel.store.explaining import ExplainStore
 from tidewheel.store.gating import GateStore
 from tidewheel.store.joining import JoinStore
-from tidewheel.store.keeping import DutyStore
+from tidewheel.store.keeping import DutyStore, UpkeepStore
 from tidewheel.store.limiting import LimitStore
 from tidewheel.store.log_searching import LogSearchStore
 from tidewheel.store.notifying import ChannelStore, OutboxStore
@@ -72,6 +70,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RUNNING_ONLY: Final = frozenset({State.RUNNING})
+MOST_FRESH: Final = 10_000
+"""How many active jobs are counted while someone waits for their number."""
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +87,9 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     created_before: datetime | None = None
     error: str | None = None
     """A part of the message of its error, as it is written. Only jobs that ended without success have one."""
+    text: str | None = None
+    """Words, all of which must stand in its kind, name, description, labels (`name=value`) or the message of its error,
+    as parts of others, too; a phrase stands in quotation marks, and capital letters are like small ones. Or its id."""
 
     @property
     def active(self) -> bool:
@@ -124,6 +127,11 @@ class Counts(msgspec.Struct, frozen=True):
 
     as_of: datetime
     rows: list[Count]
+
+    @property
+    def active(self) -> int:
+        """How many jobs have not ended."""
+        return sum(row.jobs for row in self.rows if row.state in ACTIVE)
 
 
 class JobStore(Protocol):
@@ -277,7 +285,11 @@ class SearchStore(Protocol):
         ...
 
     async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
-        """Return jobs, active and finished, newest id first, beginning after the id `after`."""
+        """Return jobs, active and finished, newest id first, beginning after the id `after`.
+
+        A page looks at a bounded number of jobs, so that one may be short while `next` leads on. Raises Invalid for a
+        `text` that cannot be read.
+        """
         ...
 
     async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
@@ -299,62 +311,12 @@ class SearchStore(Protocol):
         """Return the jobs that wait or waited for a job, in the same way; for as long as they themselves are kept."""
         ...
 
-    async def counts(self, *, tenant: str | None = None) -> Counts:
+    async def counts(self, *, tenant: str | None = None, fresh: bool = False) -> Counts:
         """Return numbers of jobs for each lane and state; cheap at any size, and at most as old as `as_of` says.
 
-        Active jobs as of the last census, finished ones to the moment, retired ones no longer counted.
+        Active jobs as of the last census, finished ones to the moment, retired ones no longer counted. Fresh ones are
+        counted anew, as of now, if no more jobs than `MOST_FRESH` are active.
         """
-        ...
-
-
-class UpkeepStore(Protocol):
-    """For the keeper: chores that keep the promises. Each does a bounded piece and says how much there was."""
-
-    async def expire(self, *, limit: int = 1000) -> int:
-        """End waiting jobs whose `start_by` has passed as `expired`; return how many."""
-        ...
-
-    async def expire_old(self, max_age: timedelta, *, limit: int = 1000) -> int:
-        """End waiting jobs as `expired` that have waited for longer since they were last due; return how many.
-
-        That is since their `run_at`, whether they are queued, blocked, limited or behind a gate. Each call looks at the
-        next ones that are old enough, and after the last begins again with the first. Raises Invalid.
-        """
-        ...
-
-    async def drop_gated(self, *, limit: int = 1000) -> int:
-        """End waiting jobs behind `drop` gates as `dropped`; return how many."""
-        ...
-
-    async def unblock(self, *, limit: int = 1000) -> int:
-        """Tell more children of ended jobs that had too many to tell at once; return how many were told."""
-        ...
-
-    async def recheck_blocked(self, *, limit: int = 1000) -> int:
-        """Look whether a blocked job was forgotten by the end of a parent, and mend that; return how many were.
-
-        Each call looks at the next ones, and after the last begins again with the first.
-        """
-        ...
-
-    async def take_census(self) -> None:
-        """Count the active jobs for `counts`."""
-        ...
-
-    async def retire(
-        self, keep: Keep, *, kinds: KindKeep = NO_KINDS, logs: timedelta = KEEP_LOGS, limit: int = 10_000
-    ) -> int:
-        """Remove finished jobs, attempts, idempotency keys and ended workers that are older than `keep` says.
-
-        `kinds` has what goes for some kinds instead. Lines of runs are kept for `logs`, notes of runs for a day after
-        their job has ended and they were written.
-        States not named are kept. PostgreSQL removes whole days (UTC), once all of the day is old enough. Returns how
-        many jobs (SQLite) or day partitions (PostgreSQL) went. Raises Invalid for ages below zero.
-        """
-        ...
-
-    async def prepare_days(self, *, ahead: int = 7) -> int:
-        """Create the day partitions of the coming days where the store has such; return how many were made."""
         ...
 
 

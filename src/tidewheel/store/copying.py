@@ -34,6 +34,7 @@ TABLES: Final = (
     "artifact_grave",
     "statistic",
     "ended",
+    "finished",
     "idempotency",
     "dependency",
     "ended_parent",

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from tidewheel.model.histogram import Histogram
+from tidewheel.model.states import State
 from tidewheel.model.statistics import StatFilter, StatPoint
 
 StatKey = tuple[datetime, int, str]
@@ -25,6 +26,14 @@ class StatStore(Protocol):
 
         Of what ended more than two days ago only the hour is known: it counts for the step in which that begins.
         """
+        ...
+
+    async def finished(self) -> dict[tuple[str, State], int]:
+        """Return how many jobs of each queue have ever ended in each state; the numbers never fall."""
+        ...
+
+    async def missed(self) -> int:
+        """Return how many occurrences of schedules were ever missed."""
         ...
 
     async def fold_statistics(self, *, limit: int = 1000) -> int:

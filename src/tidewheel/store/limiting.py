@@ -7,7 +7,7 @@ of keys, each of which gets a limit of its own when it is first used.
 from collections.abc import Sequence
 from typing import Protocol
 
-from tidewheel.model.limit import Limit, LimitRule
+from tidewheel.model.limit import Limit, LimitRule, LimitUse
 from tidewheel.model.rate import Pace
 
 
@@ -38,8 +38,21 @@ class LimitStore(Protocol):
         """
         ...
 
-    async def limits(self, *, tenant: str | None = None, key: str | None = None) -> list[Limit]:
-        """Return the limits, or those of one key, with how many run under each, by tenant and key."""
+    async def limit(self, key: str, *, tenant: str = "default") -> Limit:
+        """Return the limit of a key with how many run under it. Raises NotFound."""
+        ...
+
+    async def limits(
+        self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
+    ) -> list[Limit]:
+        """Return the limits with how many run under each, by tenant and key.
+
+        No more than `limit`, beginning after the tenant and key `after`.
+        """
+        ...
+
+    async def limit_uses(self, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
+        """Return who waits for the limits of these tenants and keys, and who holds them, in the same order."""
         ...
 
     async def set_rule(self, rule: LimitRule) -> None:

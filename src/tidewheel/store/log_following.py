@@ -25,20 +25,26 @@ class Follower:
 
     async def news(self) -> list[FoundLine]:
         """Return lines that were not told of yet, in the order in which they were stored; not all if they are many."""
+        last = await newest_line(self._store, self._where.tenant)
         after, lines = self._window(), list[FoundLine]()
         while len(lines) < PAGE:
             page = await self._store.search_logs(self._where, limit=PAGE, after=after, newest_first=False)
             lines += [found for found in page.lines if self._is_new(found.key)]
             if page.next is None:
+                self._advance(last)  # or lines that nobody wants would be looked at again and again
                 break
             after = page.next
         for found in lines:
             self._seen.add(found.key)
-            self._newest = found.key if self._newest is None else max(self._newest, found.key)
+            self._advance(found.key)
         window = self._window()
         if window is not None:
             self._seen = {key for key in self._seen if key > window}
         return lines
+
+    def _advance(self, key: LogKey | None) -> None:
+        if key is not None:
+            self._newest = key if self._newest is None else max(self._newest, key)
 
     def _is_new(self, key: LogKey) -> bool:
         return key not in self._seen and (self._begin is None or key > self._begin)
@@ -50,4 +56,6 @@ class Follower:
 async def newest_line(store: LogSearchStore, tenant: str | None) -> LogKey | None:
     """Return the place of the last line that there is, whatever it says."""
     page = await store.search_logs(LogFilter(tenant=tenant), limit=1)
+    while not page.lines and page.next is not None:  # a short page: so far there were lines of other tenants only
+        page = await store.search_logs(LogFilter(tenant=tenant), limit=1, after=page.next)
     return page.lines[0].key if page.lines else None

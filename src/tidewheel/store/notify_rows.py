@@ -1,7 +1,7 @@
 """Builds channels, subscriptions, happenings and deliveries from rows; both stores select the same columns."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -17,16 +17,21 @@ from tidewheel.model.notification import (
     Happening,
     Subscription,
     SubscriptionSpec,
+    about_alert,
     answer_text,
     check_subscription,
 )
+from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.store.records import Dialect
 
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _attempts = msgspec.json.Decoder(tuple[DeliveryAttempt, ...]).decode
 _spec = msgspec.json.Decoder(SubscriptionSpec).decode
+_schedule = msgspec.json.Decoder(ScheduleSpec).decode
 GONE = "its receiver answered that it is gone"
+MOST: Final = {"channels": 50, "subscriptions": 200}
+"""Of one owner: each outcome is compared with all subscriptions, and each channel has its share of the senders."""
 
 
 def checked(spec: SubscriptionSpec, tenant: str | None) -> SubscriptionSpec:
@@ -42,6 +47,12 @@ def checked(spec: SubscriptionSpec, tenant: str | None) -> SubscriptionSpec:
 def name_taken(name: str) -> Conflict:
     """Return what to say of a channel whose name is another's."""
     return Conflict(f"there is a channel named {name!r} already")
+
+
+def check_room(what: str, there: int) -> None:
+    """Refuse one more of what an owner has enough of."""
+    if there >= MOST[what]:
+        raise Conflict(f"there are {there} {what} already, the most that one owner may have")
 
 
 def definition_text(spec: SubscriptionSpec) -> str:
@@ -78,26 +89,36 @@ def subscription_of(row: Any, dialect: Dialect) -> Subscription:
 def happening_of(row: Any, dialect: Dialect) -> Happening:
     """Build what happened from its columns."""
     number, at, event, tenant, queue, kind, job_id, token, schedule_id, schedule, failures, losses, *more = row
-    due_at, started_at, labels, error, detail, after_dead = more
+    due_at, started_at, labels, error, detail, traceparent, definition, after_dead = more
+    told = _object(detail) if detail else None
+    about: dict[str, Any] = {
+        "queue": queue,
+        "kind": kind,
+        "schedule": schedule,
+        "labels": _labels(labels) if labels else {},
+    }
+    if definition is not None:
+        spec = _schedule(definition)
+        about |= {"queue": spec.queue, "kind": spec.kind, "labels": spec.labels}
+    elif told is not None and job_id is None:
+        about |= about_alert(told)
     return Happening(
         id=number,
         at=dialect.instant(at),
         event=Event(event),
         tenant=tenant,
-        queue=queue,
-        kind=kind,
         job_id=None if job_id is None else dialect.uuid(job_id),
         token=token,
         schedule_id=None if schedule_id is None else dialect.uuid(schedule_id),
-        schedule=schedule,
         failures=failures,
         losses=losses,
         due_at=None if due_at is None else dialect.instant(due_at),
         started_at=None if started_at is None else dialect.instant(started_at),
-        labels=_labels(labels) if labels else {},
         error=_object(error) if error else None,
-        detail=_object(detail) if detail else None,
+        detail=told,
+        traceparent=traceparent,
         after_dead=bool(after_dead),
+        **about,
     )
 
 
@@ -130,9 +151,10 @@ def attempt_text(at: datetime, answer: Answer) -> str:
 
 def parcel_of(row: Any, dialect: Dialect) -> Parcel:
     """Build a parcel from its columns."""
-    number, tries, begun_at, key, body, text, kind, address, secret = row
+    number, channel, tries, begun_at, key, body, text, kind, address, secret, old_secret = row
     return Parcel(
         delivery_id=dialect.uuid(number),
+        channel_id=dialect.uuid(channel),
         tries=tries,
         begun_at=dialect.instant(begun_at),
         key=key,
@@ -141,6 +163,7 @@ def parcel_of(row: Any, dialect: Dialect) -> Parcel:
         type=ChannelType(kind),
         address=address,
         secret=secret,
+        old_secret=old_secret,
     )
 
 

@@ -5,11 +5,12 @@ that it is there if and only if the outcome is. From there on all is done by a d
 has a key, by which a channel has it once; and what a sender says counts only while nobody has tried since.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel
+from tidewheel.model.channel import KEEP_OLD, Channel, ChannelSpec, NewChannel, Parcel
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     Answer,
@@ -20,11 +21,25 @@ from tidewheel.model.notification import (
 )
 
 
+class Shares(NamedTuple):
+    """How many messages may be under way at a time: of a channel, of whoever owns channels, and in all."""
+
+    channel: int = 20
+    owner: int = 20
+    all: int = 20
+
+
+USUAL_SHARES: Final = Shares()
+
+
 class ChannelStore(Protocol):
     """For whoever wants to be told. A channel of no tenant is the operators', and hears of all."""
 
     async def add_channel(self, spec: ChannelSpec) -> NewChannel:
-        """Add a channel; the answer is the only one that has its secret. Raises Invalid, and Conflict for a name."""
+        """Add a channel; the answer is the only one that has its secret. Raises Invalid, and Conflict.
+
+        A name is taken once, and an owner has at most 50 channels.
+        """
         ...
 
     async def channels(self, *, tenant: str | None = None) -> list[Channel]:
@@ -39,8 +54,17 @@ class ChannelStore(Protocol):
         """Let a channel that was disabled send again, from now on. Raises NotFound."""
         ...
 
+    async def rotate_secret(
+        self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
+    ) -> NewChannel:
+        """Let a webhook sign by a new secret, which is in the answer alone, and by the old one for so long, too.
+
+        Raises Invalid, and NotFound.
+        """
+        ...
+
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
-        """Add a subscription to a channel of the same owner. Raises Invalid and NotFound.
+        """Add a subscription to a channel of the same owner, who may have 200. Raises Invalid, NotFound and Conflict.
 
         With a tenant it hears of that one alone. It hears of all that ends after this call has returned.
         """
@@ -77,8 +101,12 @@ class OutboxStore(Protocol):
         """Turn what was noted into deliveries for those whose subscriptions match; return how much there was."""
         ...
 
-    async def take_deliveries(self, *, limit: int = 20) -> list[Parcel]:
-        """Take messages that are due, those due longest first; nobody else gets them for two minutes."""
+    async def take_deliveries(self, shares: Shares = USUAL_SHARES, *, under_way: Sequence[UUID] = ()) -> list[Parcel]:
+        """Take messages that are due; nobody else gets them for two minutes.
+
+        `under_way` has the channel of each message that the caller has taken and not closed, which count towards the
+        shares. Owners take turns, and so do the channels of an owner; of a channel those due longest come first.
+        """
         ...
 
     async def close_delivery(self, parcel: Parcel, answer: Answer) -> bool:

@@ -229,5 +229,14 @@ def check_page(after: tuple[int, int] | None, limit: int) -> tuple[int, int]:
     return token, number
 
 
+def check_last_page(before: tuple[int, int] | None, limit: int) -> tuple[int, int]:
+    """Return where a page of the last lines ends (exclusive), as (token, number)."""
+    try:
+        place = check_page(before, limit)
+    except Invalid as error:
+        raise Invalid("before" if error.field == "after" else error.field, error.why) from None
+    return (_MOST, _MOST) if before is None else place
+
+
 def _maybe(convert: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else convert(value)

@@ -1,18 +1,38 @@
 """Builds schedules and occurrences from rows; both stores select the same columns in the same order."""
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
 
+from tidewheel.errors import Unavailable
 from tidewheel.model.job import JobSpec
-from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, job_of, trigger_fingerprint
+from tidewheel.model.overlap import Overlap
+from tidewheel.model.schedule import (
+    Fate,
+    Occurrence,
+    PastOccurrence,
+    Schedule,
+    ScheduleSpec,
+    job_of,
+    trigger_fingerprint,
+)
+from tidewheel.model.states import State
 from tidewheel.model.submission import Prepared, prepare
 from tidewheel.store.records import Dialect
-from tidewheel.triggers.planning import recurrence_of
+from tidewheel.store.scheduling import Unreadable
+from tidewheel.triggers.planning import recurrence_of, trigger_of
+
+
+class _OverlapPart(msgspec.Struct):
+    overlap: Overlap = Overlap.SKIP
+    max_concurrency: int | None = None
+
 
 _definition: Final = msgspec.json.Decoder(ScheduleSpec).decode
+_overlap_part: Final = msgspec.json.Decoder(_OverlapPart).decode
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -23,9 +43,12 @@ def definition_text(spec: ScheduleSpec) -> str:
 
 
 def schedule_of(row: Any, dialect: Dialect) -> Schedule:
-    """Build a schedule from the columns of its statements."""
+    """Build a schedule from the columns of its statements. Raises Unavailable for what this version cannot read."""
     number, definition, paused, version, fired, next_at, app, orphaned, created, updated = row[:10]
-    spec = _definition(definition)
+    try:
+        spec = _definition(definition)
+    except msgspec.MsgspecError as error:
+        raise Unavailable(f"schedule {dialect.uuid(number)} cannot be read by this version: {error}") from error
     return Schedule(
         **{field: getattr(spec, field) for field in ScheduleSpec.__struct_fields__},
         id=dialect.uuid(number),
@@ -40,6 +63,45 @@ def schedule_of(row: Any, dialect: Dialect) -> Schedule:
     )
 
 
+def readable(rows: Iterable[Any], dialect: Dialect) -> tuple[list[Schedule], list[Unreadable]]:
+    """Build schedules, and tell of those that a newer version has written in words unknown to this one."""
+    schedules: list[Schedule] = []
+    unreadable: list[Unreadable] = []
+    for row in rows:
+        try:
+            schedules.append(schedule_of(row, dialect))
+        except Unavailable as error:
+            unreadable.append(Unreadable(dialect.uuid(row[0]), row[3], str(error)))
+    return schedules, unreadable
+
+
+class OverlapBound(NamedTuple):
+    """What is to be known of a schedule to decide about its overlaps."""
+
+    schedule_id: UUID
+    overlap: Overlap
+    max_concurrency: int | None
+
+
+def overlap_of(row: Any, dialect: Dialect) -> OverlapBound:
+    """Read that part of a definition alone; by a policy that this version does not know, a job waits for its turn."""
+    schedule_id = dialect.uuid(row[0])
+    try:
+        part = _overlap_part(row[1])
+    except msgspec.MsgspecError:
+        return OverlapBound(schedule_id, Overlap.QUEUE, None)
+    return OverlapBound(schedule_id, part.overlap, part.max_concurrency)
+
+
+def left_to_backfill(schedule: Schedule, times: Iterable[datetime], made: Mapping[datetime, bool]) -> list[datetime]:
+    """Return which times of the past are still to run, by what is recorded and whether that was made.
+
+    A schedule that has only so many occurrences has no others than those that were counted.
+    """
+    counted = trigger_of(schedule).max_occurrences is not None
+    return [at for at in times if not made.get(at, counted)]
+
+
 def occurrence_of(row: Any, dialect: Dialect) -> Occurrence:
     """Build an occurrence from (schedule_id, fire_at, source, outcome, reason, job_id)."""
     schedule_id, fire_at, source, outcome, reason, job_id = row[:6]
@@ -50,6 +112,16 @@ def occurrence_of(row: Any, dialect: Dialect) -> Occurrence:
         outcome=Fate(outcome),
         reason=reason,
         job_id=None if job_id is None else dialect.uuid(job_id),
+    )
+
+
+def past_of(row: Any, dialect: Dialect) -> PastOccurrence:
+    """Build one of the past from the same, the state of its job, and when the first run of that began."""
+    state, started_at = row[6:8]
+    return PastOccurrence(
+        occurrence_of(row, dialect),
+        None if state is None else State(state),
+        None if started_at is None else dialect.instant(started_at),
     )
 
 

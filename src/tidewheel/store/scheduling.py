@@ -5,15 +5,15 @@ The rules of `store.base` hold here, too. A schedule is locked before any job of
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_duration, check_instant, check_key
+from tidewheel.model.checks import check_count, check_duration, check_instant, check_key
 from tidewheel.model.priority import Priority
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec, Triggered
+from tidewheel.model.schedule import Declared, Occurrence, PastOccurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.triggers.backfilling import MAX_BACKFILL
 from tidewheel.triggers.planning import Plan
 
@@ -22,6 +22,14 @@ SHARDS: Final = 8
 MAX_PAGE: Final = 1000
 _LONGEST_BACKFILL: Final = timedelta(days=30)
 """Over how long a backfill may be spread: its jobs wait in the store all the while."""
+
+
+class Unreadable(NamedTuple):
+    """A schedule that this version of the program cannot read."""
+
+    schedule_id: UUID
+    version: int
+    why: str
 
 
 class Ahead(msgspec.Struct, frozen=True):
@@ -34,6 +42,8 @@ class Ahead(msgspec.Struct, frozen=True):
     """When the first of the others fires; only known if the list is not full."""
     next_decision: datetime | None = None
     """When the first occurrence becomes due whose overlap is still to be decided."""
+    unreadable: Sequence[Unreadable] = ()
+    """Those that are near as well, and count for the limit."""
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,14 +73,16 @@ class ScheduleStore(Protocol):
     ) -> Schedule:
         """Give a schedule another definition, if it is still at that version; the tenant stays the same.
 
-        Occurrences that were written ahead and are not due are taken back, their jobs cancelled; from now on it fires
-        by the new definition. What is due or runs goes on. Raises Invalid, NotFound, NameTaken, and StaleVersion.
+        What is due by now is recorded by the old definition, with its policies. Occurrences that were written ahead
+        and are not due are taken back, their jobs cancelled; from now on it fires by the new definition. What is due or
+        runs goes on. Raises Invalid, NotFound, NameTaken, and StaleVersion.
         """
         ...
 
     async def pause_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Schedule:
         """Let a schedule fire no more; occurrences that were written ahead are taken back. Raises NotFound.
 
+        What is due by now is recorded before.
         One that is paused stays as it is.
         """
         ...
@@ -104,8 +116,9 @@ class ScheduleStore(Protocol):
     ) -> list[Occurrence]:
         """Make jobs for occurrences of the past and return them, oldest first.
 
-        Those that have run, or wait to, are left out; those that were missed or skipped run now. The jobs are labelled
-        `fire_at` with the time that they stand for, and are outside the limit of the schedule. Raises Invalid,
+        Those that have run, or wait to, are left out, as far as they are recorded; those that were missed or skipped
+        run now. Of a schedule with `max_occurrences` there are no others than those that are recorded. The jobs are
+        labelled `fire_at` with the time that they stand for, and are outside the limit of the schedule. Raises Invalid,
         NotFound and StaleVersion.
         """
         ...
@@ -115,8 +128,8 @@ class ScheduleStore(Protocol):
 
         New ones are made, those with another definition are changed, and those as declared are not touched, however
         many workers come with the same code. One whose name belongs to someone else is left alone, and a
-        new one that would never fire is not made. What the app declared before and does no more goes on, but is marked
-        as orphaned.
+        new one that would never fire is not made; one that is known and would never fire again is changed, and ends.
+        What the app declared before and does no more goes on, but is marked as orphaned.
         """
         ...
 
@@ -131,7 +144,23 @@ class ScheduleStore(Protocol):
     async def schedules(
         self, *, tenant: str | None = None, limit: int = 50, after: UUID | None = None
     ) -> list[Schedule]:
-        """Return schedules, oldest first, beginning after the id `after`."""
+        """Return schedules, oldest first, beginning after the id `after`.
+
+        Those that a newer version has written in words unknown to this one are left out.
+        """
+        ...
+
+    async def coming_schedules(self, *, tenant: str, limit: int = 50) -> list[Schedule]:
+        """Return the schedules of a tenant that fire next, the next first."""
+        ...
+
+    async def past_occurrences(
+        self, schedule_ids: Sequence[UUID], *, each: int = 10, tenant: str | None = None
+    ) -> list[PastOccurrence]:
+        """Return the last occurrences of each of some schedules that were due, latest first, and what became of them.
+
+        Schedules that are not there have none.
+        """
         ...
 
     async def occurrences(
@@ -156,7 +185,7 @@ class OccurrenceStore(Protocol):
 
         A plan counts only if its schedule is at the version and the next occurrence that it was made from; an
         occurrence that was recorded before is left as it is, and no second job is made for it. So it does no harm if
-        two do this.
+        two do this. A plan whose jobs cannot be made is recorded as missed, with the reason.
         """
         ...
 
@@ -187,9 +216,14 @@ def check_trigger_key(key: str | None) -> None:
 
 def check_schedule_page(limit: int) -> int:
     """Refuse pages that are empty or too long."""
-    if not 1 <= limit <= MAX_PAGE:
-        raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
-    return limit
+    return check_count("limit", limit, 1, MAX_PAGE)
+
+
+def check_occurrence_page(limit: int, before: datetime | None) -> None:
+    """Refuse pages of occurrences that are empty or too long, or begin at no instant."""
+    check_schedule_page(limit)
+    if before is not None:
+        check_instant("before", before)
 
 
 def check_backfill(backfill: Backfill) -> list[datetime]:

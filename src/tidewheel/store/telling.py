@@ -65,3 +65,9 @@ class LogStore(Protocol):
     ) -> list[LogLine]:
         """Return the lines of a job in the order of (token, number), beginning after `after`. Raises NotFound."""
         ...
+
+    async def last_logs(
+        self, job_id: UUID, *, tenant: str | None = None, before: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        """Return the last lines of a job, or the last ones before `before`, in the same order. Raises NotFound."""
+        ...

@@ -13,7 +13,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_delay, clean_text
 from tidewheel.model.job import Options, Run
-from tidewheel.model.outcome import Failure, Outcome, Usage
+from tidewheel.model.outcome import NO_DELAY, Failure, Outcome, Usage
 from tidewheel.model.retry import RetryPolicy, retries_left, retry_delay
 from tidewheel.model.states import Cause
 from tidewheel.tasks.durations import parse_duration
@@ -120,9 +120,9 @@ def _shortened(detail: str | None) -> str | None:
     return detail if detail is None or len(detail) <= MAX_DETAIL else "…" + detail[1 - MAX_DETAIL :]
 
 
-def given_back(run: Run) -> Outcome:
+def given_back(run: Run, after: timedelta = NO_DELAY) -> Outcome:
     """Return what to report of a run that is to run elsewhere, or later."""
-    return Outcome(run.job_id, run.token, Cause.RELEASED)
+    return Outcome(run.job_id, run.token, Cause.RELEASED, delay=after)
 
 
 def refused(run: Run, now: float, *, known: bool) -> Outcome | None:

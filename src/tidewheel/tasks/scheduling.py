@@ -13,7 +13,8 @@ from tidewheel.model.overlap import Overlap
 from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.tasks.durations import Duration, parse_duration
 from tidewheel.triggers import Cron, Interval, Once, Rule, Trigger, parse_rule, to_json
-from tidewheel.triggers.bounds import EPOCH
+from tidewheel.triggers.bounds import EPOCH, instant
+from tidewheel.triggers.cron_text import agreed_zone
 from tidewheel.triggers.planning import check_definition, trigger_of
 from tidewheel.triggers.zones import zone_named
 
@@ -121,7 +122,7 @@ def _named(make: Callable[[], T]) -> T:
 
 
 def _rule(kind: str, options: Mapping[str, Any]) -> Rule:
-    anchor, zone = options.get("anchor") or options.get("start") or EPOCH, options.get("timezone", "")
+    anchor, zone = _anchor(options), options.get("timezone", "")
     if kind == "cron":
         if not isinstance(options["cron"], str):
             raise Invalid("cron", f"must be text such as 0 5 * * *, not {type(options['cron']).__name__}")
@@ -132,10 +133,18 @@ def _rule(kind: str, options: Mapping[str, Any]) -> Rule:
     if options.get("anchor") is not None and kind == "at":
         raise Invalid("anchor", "is for every: the others count from nowhere")
     if zone:
-        zone_named(zone)  # an instant and elapsed time are the same everywhere, but a wrong name is a mistake
+        # An instant and elapsed time are the same everywhere, but a wrong name is a mistake.
+        zone_named(agreed_zone("", zone))
     if kind == "at":
         return Once(options["at"])
     return Interval(parse_duration(options["every"], "every"), anchor)
+
+
+def _anchor(options: Mapping[str, Any]) -> datetime:
+    """Return from where an interval is counted; what is wrong with a start is no fault of an anchor."""
+    if options.get("anchor") is not None:
+        return instant("anchor", options["anchor"])
+    return EPOCH if options.get("start") is None else instant("start", options["start"])
 
 
 def _misfire(options: Mapping[str, Any]) -> Misfire:

@@ -6,7 +6,7 @@ from typing import Final
 from tidewheel.errors import Invalid
 from tidewheel.model.schedule import Schedule
 from tidewheel.triggers.bounds import instant
-from tidewheel.triggers.planning import trigger_of
+from tidewheel.triggers.planning import KEEP_OCCURRENCES, trigger_of
 
 MAX_BACKFILL: Final = 10_000
 """How many occurrences one backfill makes."""
@@ -21,9 +21,22 @@ def past_of(schedule: Schedule, since: datetime, until: datetime, now: datetime)
         raise Invalid("until", "must be after since, and since before now")
     if last - first > LONGEST_BACKFILL:
         raise Invalid("since", "a backfill reaches over ten years at the most")
-    found = trigger_of(schedule).between(first, last, limit=MAX_BACKFILL + 1, key=schedule.name)
+    _check_recorded(schedule, first, last, now)
+    found = trigger_of(schedule).due_between(first, last, limit=MAX_BACKFILL + 1, key=schedule.name)
     if len(found) > MAX_BACKFILL:
-        reached = found[MAX_BACKFILL - 1].nominal.isoformat()
+        reached = found[MAX_BACKFILL - 1].fire_at.isoformat()
         why = f"there are more than {MAX_BACKFILL} occurrences, which is the most at once; go until {reached} first"
         raise Invalid("until", why)
-    return [each.fire_at for each in found if each.fire_at <= now]
+    return [each.fire_at for each in found]
+
+
+def _check_recorded(schedule: Schedule, first: datetime, last: datetime, now: datetime) -> None:
+    """Refuse a time of which nobody knows any more what has run: it would run a second time."""
+    made, kept = schedule.created_at, now - KEEP_OCCURRENCES
+    if first < kept and last >= made and made < kept:
+        why = f"what ran between {_told(made)}, when the schedule was made, and {_told(kept)} is recorded no more"
+        raise Invalid("since", f"{why}: it would run again; begin after that, end before, or name the times")
+
+
+def _told(instant: datetime) -> str:
+    return instant.isoformat(timespec="seconds")

@@ -4,7 +4,7 @@ Pure, as the triggers are: the same schedule at the same time gives the same pla
 still to come run; of those whose time has passed the misfire policy decides.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -14,6 +14,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.misfire import MAX_CATCH_UP, plan_catch_up
 from tidewheel.model.schedule import Definition, Fate, Schedule, ScheduleSpec, check_schedule
+from tidewheel.triggers.bounds import JUST_BEFORE
 from tidewheel.triggers.rules import describe
 from tidewheel.triggers.trigger import Trigger, from_json
 
@@ -31,6 +32,8 @@ class Planned(msgspec.Struct, frozen=True):
     fire_at: datetime
     outcome: Fate = Fate.MADE
     reason: str = ""
+    caught_up: bool = False
+    """Whether it is one of all that are caught up with: its job waits for its turn, whatever else is alive."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -70,17 +73,37 @@ def check_definition(spec: Definition) -> Definition:
 
 def fire_after(spec: ScheduleSpec, instant: datetime, fired: int = 0) -> datetime | None:
     """Return when a schedule fires next after an instant, None if it does not."""
-    found = trigger_of(spec).next_after(instant, key=spec.name, fired=fired)
+    found = trigger_of(spec).next_due(instant, key=spec.name, fired=fired)
     return None if found is None else found.fire_at
 
 
-def first_fire(spec: ScheduleSpec, now: datetime, fired: int = 0) -> datetime:
-    """Return when a new or changed schedule fires first, or refuse one that never will."""
-    found = fire_after(spec, now, fired)
+def first_fire(spec: ScheduleSpec, now: datetime) -> datetime:
+    """Return when a new schedule fires first, or refuse one that never will."""
+    return check_fires(fire_after(spec, now), spec, now)
+
+
+def fire_after_change(known: Schedule, spec: ScheduleSpec, now: datetime, fired: int) -> datetime | None:
+    """Return when a schedule that has nothing due fires next by another definition; None if it does not.
+
+    By the same rule each nominal instant fires once, though it be moved otherwise now: one that was still to come is
+    not lost, even if its new time has passed, and one that has fired does not come again.
+    """
+    before, after = trigger_of(known), trigger_of(spec)
+    found = after.next_due(now, key=spec.name, fired=fired)
+    if before.rule == after.rule:
+        coming = before.next_due(now, key=known.name, fired=fired)
+        if coming is not None and coming.nominal <= now:
+            found = after.next_after(coming.nominal - JUST_BEFORE, key=spec.name, fired=fired)
+        elif found is not None and found.nominal <= now and before.covers(found.nominal):
+            found = after.next_after(now, key=spec.name, fired=fired)
+    return None if found is None else found.fire_at
+
+
+def check_fires(found: datetime | None, spec: ScheduleSpec, now: datetime, fired: int = 0) -> datetime:
+    """Return when a schedule fires next, or refuse one that never will."""
     if found is None:
-        raise Invalid(
-            "trigger", f"never fires after {now.isoformat(timespec='seconds')}: {_why_never(spec, now, fired)}"
-        )
+        told = now.isoformat(timespec="seconds")
+        raise Invalid("trigger", f"never fires after {told}: {_why_never(spec, now, fired)}")
     return found
 
 
@@ -106,10 +129,30 @@ def plan(schedule: Schedule, now: datetime, until: datetime) -> Plan:
     return _plan_of(schedule, _decided(schedule, times, now))
 
 
+def plan_due(schedule: Schedule, now: datetime) -> Plan | None:
+    """Return what to record before a schedule is changed: what is due by its definition so far, if anything is.
+
+    Of one that cannot be planned any more nothing is known to be due; a change may be what mends it.
+    """
+    if schedule.next_fire_at is None or schedule.next_fire_at > now:
+        return None
+    try:
+        return plan(schedule, now, now)
+    except Invalid:
+        return None
+
+
+def plans_due(schedules: Iterable[Schedule], now: datetime) -> list[Plan]:
+    """Return the plans of those of which something is due."""
+    return [due for schedule in schedules if (due := plan_due(schedule, now)) is not None]
+
+
 def _decided(schedule: Schedule, times: Sequence[datetime], now: datetime) -> list[Planned]:
     caught = plan_catch_up([at for at in times if at <= now], schedule.misfire, now)
     missed = [Planned(missed.fire_at, Fate.MISSED, missed.reason) for missed in caught.missed]
-    return [*missed, *map(Planned, caught.run), *(Planned(at) for at in times if at > now)]
+    caught_up = schedule.misfire.policy == "all"
+    run = [Planned(at, caught_up=caught_up) for at in caught.run]
+    return [*missed, *run, *(Planned(at) for at in times if at > now)]
 
 
 def _first_of_very_many(schedule: Schedule, times: Sequence[datetime], now: datetime) -> Plan:
@@ -127,4 +170,5 @@ def _first_of_very_many(schedule: Schedule, times: Sequence[datetime], now: date
 
 def _plan_of(schedule: Schedule, occurrences: Sequence[Planned]) -> Plan:
     fired = schedule.fired + len(occurrences)
-    return Plan(schedule, tuple(occurrences), fire_after(schedule, occurrences[-1].fire_at, fired))
+    following = trigger_of(schedule).next_after(occurrences[-1].fire_at, key=schedule.name, fired=fired)
+    return Plan(schedule, tuple(occurrences), None if following is None else following.fire_at)

@@ -7,10 +7,9 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from tidewheel.errors import Invalid
-from tidewheel.model.checks import duration_text
+from tidewheel.model.checks import check_count, duration_text
 from tidewheel.model.schedule import Schedule
-from tidewheel.triggers.bounds import LATEST
+from tidewheel.triggers.bounds import LATEST, aware
 from tidewheel.triggers.planning import trigger_of
 from tidewheel.triggers.rules import Cron
 from tidewheel.triggers.trigger import Occurrence, Trigger
@@ -40,32 +39,27 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def coming_of(schedule: Schedule, now: datetime, count: int, last: datetime | None = None) -> list[Preview]:
     """Return the next occurrences of a schedule; `last` is the last that was recorded, if there is none to record."""
-    _check_count("count", count)
+    check_count("count", count, 1, MOST_SHOWN)
     trigger, fired = trigger_of(schedule), schedule.fired
     recorded_until = last if schedule.next_fire_at is None else schedule.next_fire_at - _INSTANT
     if recorded_until is not None and recorded_until > now and fired:
         # Some of those that were recorded are still to come.
-        recorded = trigger.between(now, recorded_until, limit=_MOST_RECORDED, key=schedule.name)
-        fired -= min(fired, sum(now < each.fire_at <= recorded_until for each in recorded))
-    return preview_of(trigger, trigger.between(now, LATEST, limit=count, key=schedule.name, fired=fired))
+        recorded = trigger.due_between(now, recorded_until, limit=_MOST_RECORDED, key=schedule.name)
+        fired -= min(fired, len(recorded))
+    return preview_of(trigger, trigger.due_between(now, LATEST, limit=count, key=schedule.name, fired=fired))
 
 
 def between_of(schedule: Schedule, since: datetime, until: datetime, limit: int) -> list[Preview]:
     """Return the first occurrences of a schedule by its rule after one instant and not after another."""
-    _check_count("limit", limit)
-    trigger = trigger_of(schedule)
-    return preview_of(trigger, trigger.between(since, until, limit=limit, key=schedule.name))
+    check_count("limit", limit, 1, MOST_SHOWN)
+    first, last, trigger = aware("since", since), aware("until", until), trigger_of(schedule)
+    return preview_of(trigger, trigger.due_between(first, last, limit=limit, key=schedule.name))
 
 
 def preview_of(trigger: Trigger, occurrences: Iterable[Occurrence]) -> list[Preview]:
     """Tell people of occurrences of a trigger."""
     zone = zone_named(trigger.rule.zone) if isinstance(trigger.rule, Cron) else zone_named("UTC")
     return [_preview(zone, occurrence) for occurrence in occurrences]
-
-
-def _check_count(field: str, count: int) -> None:
-    if not 1 <= count <= MOST_SHOWN:
-        raise Invalid(field, f"must be between 1 and {MOST_SHOWN}, not {count}")
 
 
 def _preview(zone: ZoneInfo, occurrence: Occurrence) -> Preview:

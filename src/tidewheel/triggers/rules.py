@@ -95,6 +95,22 @@ def next_nominal(rule: Rule, after: datetime) -> datetime | None:
     return found if found is not None and found <= LATEST else None
 
 
+def latest_nominal(rule: Rule, since: datetime, until: datetime) -> datetime | None:
+    """Return the last instant in (since, until] at which the rule alone would fire, found by halving what is left."""
+    latest = next_nominal(rule, since)
+    if latest is None or latest > until:
+        return None
+    end = until
+    while end - latest >= SHORTEST_INTERVAL:
+        middle = latest + (end - latest) / 2
+        found = next_nominal(rule, middle)
+        if found is None or found > until:
+            end = middle
+        else:
+            latest = found
+    return latest
+
+
 def describe(rule: Rule) -> str:
     """Return the rule in English, for people who read no cron."""
     match rule:

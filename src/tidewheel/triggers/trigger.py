@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from tidewheel.errors import Invalid
 from tidewheel.triggers.bounds import EARLIEST, JUST_BEFORE, LATEST, NOTHING, aware, count, duration, instant
-from tidewheel.triggers.rules import Rule, next_nominal
+from tidewheel.triggers.rules import Rule, latest_nominal, next_nominal
 from tidewheel.triggers.shifts import jitter_of, spread_of
 
 MOST_AT_ONCE: Final = 100_000
@@ -74,6 +74,37 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 break
             found.append(occurrence)
         return tuple(found)
+
+    def next_due(self, instant: datetime, *, key: str = "", fired: int = 0) -> Occurrence | None:
+        """Return the first occurrence that is due strictly later; its nominal instant may have passed."""
+        return next(self._occurrences(self._before_due(instant, key), key, fired), None)
+
+    def due_between(
+        self, since: datetime, until: datetime, *, limit: int, key: str = "", fired: int = 0
+    ) -> tuple[Occurrence, ...]:
+        """Return the first ``limit`` occurrences that are due in (since, until]."""
+        found = self.between(self._before_due(since, key), until, limit=limit, key=key, fired=fired)
+        last = aware("until", until)
+        return tuple(occurrence for occurrence in found if occurrence.fire_at <= last)
+
+    def covers(self, nominal: datetime) -> bool:
+        """Tell whether an instant lies within the bounds."""
+        return (self.start or EARLIEST) <= nominal <= (self.end or LATEST)
+
+    def _before_due(self, instant: datetime, key: str) -> datetime:
+        """Return an instant after which just those occurrences are nominal that are due after the given one.
+
+        Each is due before the nominal instant of the next: it is the given one, or lies right before the last nominal
+        instant that has passed.
+        """
+        now = aware("instant", instant)
+        reach = max(now, EARLIEST) - self.jitter - self.spread
+        since = max(reach, (self.start or EARLIEST) - JUST_BEFORE)
+        if since >= now or self.spread == self.jitter == NOTHING:
+            return now
+        nominal = latest_nominal(self.rule, since, min(now, self.end or LATEST))
+        pending = nominal is not None and nominal + self._shift(nominal, key) > now
+        return nominal - JUST_BEFORE if nominal is not None and pending else now
 
     def _occurrences(self, since: datetime, key: str, fired: int) -> Iterator[Occurrence]:
         left = self._left(fired)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 import uvloop
@@ -24,6 +25,7 @@ from tidewheel.worker.claimer import Claimer, Taker
 from tidewheel.worker.counting import Inquiry, RunNumbers, slots_of
 from tidewheel.worker.handover import Handover
 from tidewheel.worker.link import Counted, Drain, Link, Message, Ready, Setup, Stop
+from tidewheel.worker.loop_watch import TURN_EVERY, WHO_HAS_THE_LOOP
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Reports
 from tidewheel.worker.sandbox.parent_death import die_with_parent
@@ -54,6 +56,12 @@ class Part(Taker, Protocol):
 
     def stop(self, keys: Iterable[RunKey]) -> None:
         """End runs that were asked to stop."""
+
+    def expect(self, now: float) -> None:
+        """Write on the page until when the loop may be silent."""
+
+    def tell_who_has_the_loop(self) -> None:
+        """Write on the page whose code is being executed; called in the middle of it."""
 
     def release_waiting(self) -> None:
         """Give back what was not started."""
@@ -108,6 +116,7 @@ def run_child(live: Callable[[Greeting], Awaitable[None]]) -> None:
         _log.debug("begins, as a child of process %d", parent)
         await live(greeting)
         _log.debug("ends")
+        greeting.page.excuse()
         greeting.link.send(Counted(0, greeting.registry.numbers()))
         await greeting.link.close()
 
@@ -160,7 +169,7 @@ def _workshop(greeting: Greeting, store: Store, blobs: Blobs) -> Workshop:
     secrets = Secrets.taken_from(os.environ, setup.secrets)
     registry.gauge(LATE_OUTCOMES, lambda: {(): settler.stale})
     registry.gauge(LOG_LINES, lambda: {("stored",): reports.lines_stored, ("lost",): reports.shipper.lost})
-    handover, numbers = Handover(store, blobs, secrets), RunNumbers(registry)
+    handover, numbers = Handover(store, blobs, secrets, clock), RunNumbers(registry)
     return Workshop(setup, store, blobs, settler, reports, handover, greeting.page, clock, numbers)
 
 
@@ -180,18 +189,25 @@ class Child:
         claimer = Claimer(
             shop.store, shop.setup.worker_id, self._part, shop.page, clock=self._clock, numbers=shop.numbers
         )
+        signal.signal(WHO_HAS_THE_LOOP, lambda *_: self._part.tell_who_has_the_loop())
         claiming = asyncio.ensure_future(claimer.run())
-        others = [
-            asyncio.ensure_future(work)
-            for work in (self._listen(words), self._part.serve(), shop.settler.run(), shop.reports.run())
-        ]
+        works = (self._listen(words), self._part.serve(), shop.settler.run(), shop.reports.run(), self._turn())
+        others = [asyncio.ensure_future(work) for work in works]
         for work in (claiming, *others):
-            work.add_done_callback(_end_with)
+            work.add_done_callback(partial(_end_with, shop.page))
         await self._draining.wait()
         claiming.cancel()
         await self._drain()
         for work in others:
             work.cancel()
+
+    async def _turn(self) -> None:
+        """Tell the supervisor that the loop turns."""
+        while True:
+            now = self._clock.monotonic()
+            self._workshop.page.turn(now)
+            self._part.expect(now)
+            await self._clock.sleep(TURN_EVERY)
 
     async def _listen(self, words: AsyncIterator[Message]) -> None:
         async for word in words:
@@ -219,12 +235,13 @@ class Child:
             _log.warning("the store did not take the last outcomes in time: %d", len(self._workshop.settler.unstored))
 
 
-def _end_with(work: "asyncio.Future[None]") -> None:
+def _end_with(page: Page, work: "asyncio.Future[None]") -> None:
     """End this process when a part of it has failed: the supervisor gives its runs back and starts another."""
     if work.cancelled() or (error := work.exception()) is None:
         return
     if isinstance(error, LeaseLost):
         _log.warning("%s", error)
+        page.excuse()
         os._exit(LEASE_LOST)
     _log.critical("ending after an unexpected error", exc_info=error)
     os._exit(1)

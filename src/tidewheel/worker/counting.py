@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from tidewheel.model.job import Run
 from tidewheel.model.states import Cause
 from tidewheel.observe import Numbers, Registry
-from tidewheel.observe.catalogue import CLAIM_SECONDS, CLAIMS, JOB_WAIT, RUN_SECONDS, RUNS
+from tidewheel.observe.catalogue import CLAIM_SECONDS, CLAIMS, JOB_WAIT, RETRIES, RUN_SECONDS, RUNS
 from tidewheel.worker.link import Count, Counted, Link, Message
 
 Tell = Callable[[], Awaitable[Sequence[Numbers]]]
@@ -23,6 +23,7 @@ class RunNumbers:
         self._claims = registry.counter(CLAIMS)
         self._claim_seconds = registry.histogram(CLAIM_SECONDS)
         self._waits = registry.histogram(JOB_WAIT)
+        self._retries = registry.counter(RETRIES)
         self._runs = registry.counter(RUNS)
         self._run_seconds = registry.histogram(RUN_SECONDS)
 
@@ -32,6 +33,8 @@ class RunNumbers:
         self._claim_seconds.observe(seconds)
         for run in runs:
             self._waits.observe(max(0.0, (run.claimed_at - run.run_at).total_seconds()), run.queue)
+            if run.failures:
+                self._retries.add(run.kind)
 
     def unclaimed(self) -> None:
         """Count a claim that failed."""

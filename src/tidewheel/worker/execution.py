@@ -1,17 +1,39 @@
 """What the host and its executors say to one another about one run."""
 
-from typing import Literal, Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final, Literal, Protocol
 from uuid import UUID
 
 import msgspec
 
+from tidewheel.errors import Damaged, Unavailable
 from tidewheel.model.trace import Trace
 from tidewheel.tasks.definition import Isolation
 from tidewheel.tasks.ending import End, Ended
 
-__all__ = ["End", "Ended", "Execution", "Executor", "Order", "Sink", "Stream"]
+__all__ = ["AGAIN_AFTER", "Away", "End", "Ended", "Execution", "Executor", "Order", "Sink", "Stream", "fetching"]
 
 Stream = Literal["stdout", "stderr"]
+
+AGAIN_AFTER: Final = timedelta(seconds=5)
+"""When a run that could not begin is tried again."""
+
+
+class Away(Exception):
+    """What a run needs cannot be fetched, since store or blobs are away. It did not begin, which is not its fault."""
+
+
+@contextmanager
+def fetching() -> Iterator[None]:
+    """Tell apart what cannot be fetched now and what cannot be fetched at all."""
+    try:
+        yield
+    except Damaged:
+        raise
+    except Unavailable as error:
+        raise Away(str(error)) from error
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,8 +52,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     isolation: Isolation = "standard"
     memory: int | None = None
     """How many bytes the whole tree of processes may use; None for no bound."""
-    cpu: int | None = None
-    """Thousandths of a core that were taken for it; None if it did not ask."""
     trace: Trace | None = None
     """Where it is in a trace, for what it calls."""
 
@@ -79,7 +99,7 @@ class Executor(Protocol):
     """Starts runs of some kinds."""
 
     async def start(self, order: Order, sink: Sink) -> Execution:
-        """Begin a run. What cannot be started ends at once, as FATAL with the reason."""
+        """Begin a run. What cannot be started ends at once, as FATAL with the reason; Away for what can be later."""
 
     async def close(self) -> None:
         """End everything at once."""

@@ -33,7 +33,7 @@ class Gathering:
     """Asks the children when someone looks."""
 
     def __init__(self, members: Sequence[Member]) -> None:
-        self._members = members
+        self.members = members
         self._gone: list[Numbers] = []
         self._registry = Registry()
         self._starts = self._registry.counter(PROCESS_STARTS)
@@ -45,8 +45,8 @@ class Gathering:
 
     async def all(self) -> list[Numbers]:
         """Return all numbers, added up."""
-        await asyncio.gather(*(member.ask(ANSWER_WITHIN) for member in self._members))
-        return merged([self._registry.numbers(), self._gone, *(member.counted for member in self._members)])
+        await asyncio.gather(*(member.ask(ANSWER_WITHIN) for member in self.members))
+        return merged([self._registry.numbers(), self._gone, *(member.counted for member in self.members)])
 
     def started(self, member: Member) -> None:
         """Count a child that was started."""
@@ -67,7 +67,7 @@ class Gathering:
         self._lost.add()
 
     def _of_processes(self, read: Read) -> Mapping[tuple[str, ...], float]:
-        pids = {"supervisor": os.getpid(), **{member.spec.setup.part: member.pid for member in self._members}}
+        pids = {"supervisor": os.getpid(), **{member.spec.setup.part: member.pid for member in self.members}}
         found: dict[tuple[str, ...], float] = {}
         for name, pid in pids.items():
             with suppress(OSError):  # gone, or not yet there

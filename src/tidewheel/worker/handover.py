@@ -1,25 +1,39 @@
 """What goes into a run and what comes out of it: results of parents, secrets, checkpoints, large results, files."""
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.blobs import Blobs
-from tidewheel.errors import Invalid
+from tidewheel.clock import Clock
+from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model import dependency, secret
 from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Job, Run
-from tidewheel.model.outcome import MAX_LARGE_RESULT, MAX_RESULT_BYTES
+from tidewheel.model.outcome import MAX_RESULT_BYTES
 from tidewheel.store.base import SearchStore
 from tidewheel.store.telling import NoteStore
 from tidewheel.tasks.signals import Fatal
+from tidewheel.worker.execution import fetching
+from tidewheel.worker.patience import Patience
 from tidewheel.worker.secrets import Secrets
+
+T = TypeVar("T")
 
 _RESULT: Final = f'"{dependency.REFERENCE}"'
 _SECRET: Final = f'"{secret.REFERENCE}"'
+
+STORED_WITHIN: Final = 30.0
+"""Seconds for which what a run leaves behind is tried to be stored: it has run, and should not have to again."""
+FIRST_PAUSE: Final = 0.1
+LONGEST_PAUSE: Final = 5.0
+
+_log = logging.getLogger(__name__)
 
 
 class HandoverStore(SearchStore, NoteStore, Protocol):
@@ -29,37 +43,55 @@ class HandoverStore(SearchStore, NoteStore, Protocol):
 class Handover:
     """Fetches and stores for the runs of one worker."""
 
-    def __init__(self, store: HandoverStore, blobs: Blobs, secrets: Secrets) -> None:
+    def __init__(self, store: HandoverStore, blobs: Blobs, secrets: Secrets, clock: Clock) -> None:
         self._store = store
         self._blobs = blobs
         self._secrets = secrets
+        self._clock = clock
 
     async def saved(self, run: Run) -> str | None:
-        """Return what an earlier attempt kept; the first has none."""
-        return await self._store.checkpoint_of(run.job_id) if run.token > 1 else None
+        """Return what an earlier attempt kept; the first has none. Raises Away."""
+        if run.token == 1:
+            return None
+        with fetching():
+            return await self._store.checkpoint_of(run.job_id)
 
     async def args(self, run: Run, hide: Callable[[Sequence[str]], None]) -> str:
         """Return the arguments of a run as JSON text, with the results of its parents and secrets put in.
 
-        `hide` is told the secrets before anyone else is. Raises Fatal for one that is missing. They are looked for in
-        what was submitted alone: what a parent returned cannot ask for any.
+        `hide` is told the secrets before anyone else is. Raises Fatal for one that is missing, and Away. They are
+        looked for in what was submitted alone: what a parent returned cannot ask for any.
         """
         if _RESULT not in run.args and _SECRET not in run.args:
             return run.args
         args = await self._with_secrets(run, msgspec.json.decode(run.args), hide)
-        results = {parent: await self._result_of(parent) for parent in find_references(args)}
+        with fetching():
+            results = {parent: await self._result_of(parent) for parent in find_references(args)}
         return msgspec.json.encode(fill_references(args, results)).decode()
 
     async def place(self, run: Run, result: str | None) -> tuple[str | None, str | None]:
         """Return the result and its location: what is too large for a row goes to the blobs."""
         if result is None or len(result.encode()) <= MAX_RESULT_BYTES:
             return result, None
-        return None, await self._blobs.store_result(run.job_id, run.token, result)
+        return None, await self._stored(lambda: self._blobs.store_result(run.job_id, run.token, result))
 
     async def keep_files(self, run: Run, files: Mapping[str, Path]) -> None:
         """Store output files; they are found by the job that they are of."""
         for name, path in files.items():
-            await self._blobs.store_output(run.job_id, run.token, name, path)
+            await self._stored(partial(self._blobs.store_output, run.job_id, run.token, name, path))
+
+    async def _stored(self, store: Callable[[], Awaitable[T]]) -> T:
+        """Store something, with patience while the blobs are away."""
+        patience = Patience(self._clock, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
+        latest = self._clock.monotonic() + STORED_WITHIN
+        while True:
+            try:
+                return await store()
+            except Unavailable as error:
+                if self._clock.monotonic() > latest:
+                    raise
+                _log.warning("what a run leaves behind waits to be stored: %s", error)
+            await patience.pause()
 
     async def _with_secrets(self, run: Run, args: Any, hide: Callable[[Sequence[str]], None]) -> Any:
         try:
@@ -76,4 +108,4 @@ class Handover:
         job: Job = await self._store.get(parent)
         if job.result_location is None:
             return job.result
-        return msgspec.json.decode(await self._blobs.read(job.result_location, MAX_LARGE_RESULT))
+        return msgspec.json.decode(await self._blobs.read_result(job.id, job.token, job.result_location))

@@ -25,8 +25,9 @@ from tidewheel.tasks.signals import Fatal
 from tidewheel.worker.ahead import Pace, Waiting
 from tidewheel.worker.capacity import Unstarted, free_of
 from tidewheel.worker.child import Workshop
-from tidewheel.worker.execution import Executor, Order
+from tidewheel.worker.execution import AGAIN_AFTER, Away, Executor, Order
 from tidewheel.worker.live import LiveRun
+from tidewheel.worker.loop_watch import LONGEST_SILENCE
 from tidewheel.worker.preempt import next_to_resume, victim
 from tidewheel.worker.reports import Report
 from tidewheel.worker.reserving import Reservation
@@ -147,6 +148,18 @@ class Host:
                 live.resume(self._grace)
             live.stop(End.STOPPED, self._grace)
 
+    def expect(self, now: float) -> None:
+        """Write on the page which run must end first; without user code the loop is never silent for long."""
+        page, until = self._workshop.page, now + LONGEST_SILENCE
+        first = min(self._live.values(), key=lambda live: live.deadline, default=None)
+        if first is not None and first.deadline + self._grace < until:
+            page.expect(first.deadline + self._grace, first.run.job_id.bytes, first.run.token)
+        else:
+            page.expect(until)
+
+    def tell_who_has_the_loop(self) -> None:
+        """No run has it, ever."""
+
     def release_waiting(self) -> None:
         """Give back what was not started."""
         for run in self._waiting.take_all():
@@ -197,7 +210,11 @@ class Host:
         """Run a job, in a span if there are any here."""
         trace = trace_in(options_of(live.run.options))
         span = run_span(live.run, trace)
-        outcome = await self._execute(live, trace if span is None else span.trace)
+        try:
+            outcome = await self._execute(live, trace if span is None else span.trace)
+        except Away as away:
+            _log.warning("job %s is given back: %s", live.run.job_id, away, extra=_about(live.run))
+            outcome = given_back(live.run, AGAIN_AFTER)
         if span is not None:
             span.end(outcome.cause, outcome.error)
         return outcome
@@ -250,7 +267,6 @@ class Host:
             saved=await handover.saved(run),
             isolation=entry.isolation,
             memory=run.needs.resources.get("memory"),
-            cpu=run.needs.resources.get("cpu"),
             trace=trace,
         )
 

@@ -31,6 +31,8 @@ class ServerSetup(msgspec.Struct, frozen=True, kw_only=True):
     tls_cert: str | None = None
     """The file of its certificate; None for plain HTTP."""
     tls_key: str | None = None
+    behind_tls: bool = False
+    """Whether a proxy before it speaks HTTPS."""
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
@@ -62,6 +64,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     """For servers."""
     replica: str | None = None
     """A replica of the database, for servers."""
+    max_args_bytes: int | None = None
+    """How large the arguments of jobs may be."""
 
     @property
     def part(self) -> str:

@@ -1,6 +1,7 @@
 """One run at a host, from its claim to its outcome; with a timeout that does not count while it is paused."""
 
 import asyncio
+import math
 from collections.abc import Callable
 
 from tidewheel.clock import Clock
@@ -52,6 +53,11 @@ class LiveRun:
     @property
     def paused(self) -> bool:
         return self.paused_at is not None
+
+    @property
+    def deadline(self) -> float:
+        """When its time ends; never, while it does not count or after it was told to stop."""
+        return self._armed_at + self._left if self._timer is not None and not self.paused else math.inf
 
     def started(self, execution: Execution, timeout: float, grace: float) -> None:
         """Note that it runs; from now on its time counts. What was asked of it before is done now."""

@@ -19,7 +19,8 @@ from tidewheel.model.worker import WorkerSpec
 from tidewheel.observe import Numbers
 from tidewheel.worker.counting import Inquiry, Tell
 from tidewheel.worker.link import Counted, Link, Message, Ready, Setup
-from tidewheel.worker.page import Current, Page
+from tidewheel.worker.loop_watch import WHO_HAS_THE_LOOP, LoopWatch, Stuck
+from tidewheel.worker.page import Page
 from tidewheel.worker.sandbox.kernel import PR_SET_CHILD_SUBREAPER, prctl
 
 GONE_WITHIN: Final = 5.0
@@ -51,9 +52,9 @@ class Member:
         self.worker_id = worker_id
         self.started_at = started_at
         self.page = Page()
-        self.overdue: Current | None = None
-        """The run because of which it was ended by us."""
-        self._suspect: Current | None = None
+        self.stuck: Stuck | None = None
+        """Why it was ended by us, if its loop was stuck."""
+        self._loop_watch = LoopWatch(self.page, self._ask_who_has_the_loop, self._is_stopped)
         self.fenced = False
         """Whether it was ended because of its lease, which is nobody's fault."""
         self.retired = False
@@ -106,25 +107,19 @@ class Member:
 
     def kill(self) -> None:
         """End the process at once; what it started goes with it."""
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
 
     def fence(self) -> None:
         """End the process because it may not run any longer."""
         self.fenced = True
         self.kill()
 
-    def look(self, now: float) -> Current | None:
-        """Return a run that should have ended and does not; only what is seen twice is believed."""
-        if (blamed := self.page.blamed) is not None:
-            return blamed
-        current = self.page.current
-        if current is None or current.deadline > now:
-            self._suspect = None
-            return None
-        before, self._suspect = self._suspect, current
-        return current if before == current else None
+    def look(self, now: float) -> bool:
+        """Tell whether its loop has been found to be stuck just now."""
+        if self.stuck is None:
+            self.stuck = self._loop_watch.look(now)
+            return self.stuck is not None
+        return False
 
     async def close(self) -> None:
         """Let go of what connects us with a process that is gone."""
@@ -133,6 +128,20 @@ class Member:
         if self._link is not None:
             await self._link.close()
         self.page.close()
+
+    def _signal(self, number: int) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
+
+    def _ask_who_has_the_loop(self) -> None:
+        self._signal(WHO_HAS_THE_LOOP)
+
+    def _is_stopped(self) -> bool:
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+        except OSError:
+            return False
 
     async def _hear(self, link: Link) -> None:
         async for word in link.messages():

@@ -1,7 +1,8 @@
 """A page of memory that the supervisor shares with one of its children, read and written without any system call.
 
 The supervisor writes until when the lease holds. A runner writes which run its event loop is in the middle of, and
-until when that one may take: if the loop hangs, the supervisor still knows whom to blame.
+until when that one may take: if the loop hangs, the supervisor still knows whom to blame. Every child that takes jobs
+also writes when its loop last turned: code that a run left to the loop hangs it unseen.
 """
 
 import mmap
@@ -15,7 +16,12 @@ _LEASE: Final = struct.Struct("<d")
 _CURRENT: Final = struct.Struct("<16sqd")
 _CURRENT_AT: Final = 64  # a cache line of its own
 _BLAMED_AT: Final = 128
+_TURNED_AT: Final = 192
+_EXPECTED: Final = struct.Struct("<d16sqd")
+_EXPECTED_AT: Final = 256
+_EXCUSED_AT: Final = 320
 _NOBODY: Final = bytes(_CURRENT.size)
+_NO_ID: Final = bytes(16)
 
 
 class Current(NamedTuple):
@@ -24,6 +30,17 @@ class Current(NamedTuple):
     job_id: UUID
     token: int
     deadline: float
+
+
+class Pulse(NamedTuple):
+    """The life of an event loop, in seconds of the monotonic clock."""
+
+    turned: float
+    """When it last told that it turns; 0 for one that has not begun."""
+    until: float
+    """How long it may be silent from then on."""
+    due: Current | None
+    """The run whose time ends then."""
 
 
 class Page:
@@ -70,6 +87,30 @@ class Page:
     def blamed(self) -> Current | None:
         """The run because of which the child wants to be ended."""
         return self._read(_BLAMED_AT)
+
+    def turn(self, now: float) -> None:
+        """Note that the loop turns; for a callback of its own, so nobody's code has the loop."""
+        self.leave()
+        _LEASE.pack_into(self._memory, _TURNED_AT, now)
+
+    def expect(self, until: float, job_id: bytes = _NO_ID, token: int = 0) -> None:
+        """Note until when the loop may be silent, and because of which run."""
+        _EXPECTED.pack_into(self._memory, _EXPECTED_AT, until, job_id, token, until)
+
+    @property
+    def pulse(self) -> Pulse:
+        """How the loop does. As with `current`, believe what is seen twice."""
+        until = _LEASE.unpack_from(self._memory, _EXPECTED_AT)[0]
+        return Pulse(_LEASE.unpack_from(self._memory, _TURNED_AT)[0], until, self._read(_EXPECTED_AT + _LEASE.size))
+
+    def excuse(self) -> None:
+        """Tell the supervisor that this process ends by its own will, and that no run is to blame for it."""
+        self._memory[_EXCUSED_AT] = 1
+
+    @property
+    def excused(self) -> bool:
+        """Whether the child said so. A run that ends its process does not get to say it."""
+        return self._memory[_EXCUSED_AT] != 0
 
     def close(self) -> None:
         """Let go of the memory."""

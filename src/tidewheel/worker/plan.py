@@ -30,6 +30,7 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     app: str | None = None
     queues: tuple[str, ...] = ("default",)
+    """None at all for a keeper alone."""
     inline: int = 1
     """How many runners, each a process with an event loop."""
     concurrency: int = 100
@@ -64,6 +65,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Where they do, and to whom."""
     replica: str | None = None
     """A replica of the database for them to read lists from."""
+    max_args_bytes: int | None = None
+    """How large the arguments of jobs may be that they take in; None for what the environment says."""
 
 
 class Modules(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +136,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         otel=plan.otel,
         serve=plan.serve,
         replica=plan.replica,
+        max_args_bytes=plan.max_args_bytes,
     )
 
 
@@ -146,5 +150,5 @@ def _check(plan: WorkerPlan) -> None:
     ):
         if not least <= value <= (MOST_CHILDREN if field in ("inline", "workers") else 10_000):
             raise Invalid(field, f"must be at least {least}, and not {value}")
-    if not plan.inline and not plan.slots and not plan.servers:
+    if plan.queues and not plan.inline and not plan.slots and not plan.servers:
         raise Invalid("slots", "a worker without runners and without slots runs nothing")

@@ -86,8 +86,10 @@ class Report(RunLog):
         """Have all words stored, then the outcome. Wait for that only if the store does not keep up, or for notes."""
         settler.hold(outcome)
         if self._noted or self._shipper.behind:
-            await self.close()
-            settler.let_go(outcome)
+            try:
+                await self.close()
+            finally:
+                settler.let_go(outcome)
         else:
             self.end()
             self._shipper.when_stored(self._job_id, self._token, partial(settler.let_go, outcome))

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.states import Cause
@@ -14,6 +15,8 @@ from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import End, given_back, options_of, refused
 from tidewheel.worker.ahead import WORK_AHEAD, Pace, Waiting
 from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools
+from tidewheel.worker.loop_watch import LONGEST_SILENCE
+from tidewheel.worker.reports import Report
 from tidewheel.worker.settler import RunKey
 from tidewheel.worker.slots import Slot
 from tidewheel.worker.store_time import StoreTime
@@ -45,6 +48,7 @@ class Runner:
         self._pace = Pace(slots, expected=WORK_AHEAD * slots)
         self._room = asyncio.Event()
         self._time = StoreTime(tools.clock)
+        self._expected = 0.0
 
     # What a Taker does
 
@@ -90,6 +94,22 @@ class Runner:
         for slot in self._serving(wanted):
             self._end(slot, End.STOPPED)
 
+    def expect(self, now: float) -> None:
+        """Write on the page which run must end first: the loop is not silent for longer, whoever has it."""
+        first = min((slot for slot in self._slots if slot.waits), key=lambda slot: slot.must_end_by, default=None)
+        if first is None:
+            self._expected = now + LONGEST_SILENCE
+            self.page.expect(self._expected)
+        else:
+            self._expected = first.must_end_by
+            first.is_expected()
+
+    def tell_who_has_the_loop(self) -> None:
+        """Write on the page whose code is being executed; called in the middle of it."""
+        sink = current_sink.get()
+        for slot in self._serving({sink.key}) if isinstance(sink, Report) else []:
+            slot.entered()
+
     def release_waiting(self) -> None:
         """Give back what was not started."""
         for run in self._waiting.take_all():
@@ -118,6 +138,9 @@ class Runner:
     def on_suspended(self, slot: Slot) -> None:
         """Watch the time of a run that waits for something, and let another slot go on."""
         slot.call_after(slot.deadline - self._clock.monotonic(), lambda slot: self._end(slot, End.TIMEOUT))
+        if slot.must_end_by < self._expected:
+            self._expected = slot.must_end_by
+            slot.is_expected()
         self._wake_one()
 
     async def _serve_with(self, slot: Slot) -> None:

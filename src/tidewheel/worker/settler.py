@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from tidewheel.clock import Clock
-from tidewheel.errors import Unavailable
+from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.outcome import Failure, Outcome, Verdict
 from tidewheel.model.states import Cause
 from tidewheel.store.base import RunStore
@@ -20,6 +20,11 @@ GATHER: Final = 0.002
 """While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
+ODD_PAUSE: Final = 1.0
+"""Seconds after which an outcome is tried again that the store refused for a reason which is not its own."""
+
+_UNSTORABLE: Final = (Invalid, TypeError, ValueError, OverflowError)
+"""What says that an outcome itself cannot be stored, now or ever."""
 
 RunKey = tuple[UUID, int]
 """A job and the token of one of its runs."""
@@ -37,6 +42,7 @@ class Settler:
         self._waiting: deque[Outcome] = deque()
         self._flying: list[Outcome] = []
         self._held: dict[RunKey, Outcome] = {}
+        self._later: set[asyncio.Task[None]] = set()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
         self._none.set()
@@ -95,19 +101,30 @@ class Settler:
             except Unavailable as error:
                 _log.warning("%d outcomes wait: %s", len(batch), error)
                 await patience.pause()
-            except Exception:  # noqa: BLE001 - outcomes must not be lost to a bug
-                _log.exception("%d outcomes could not be stored together", len(batch))
-                await self._store_apart(batch)
+            except Exception as error:  # noqa: BLE001 - outcomes must not be lost to a bug
+                _log.exception("%d outcomes could not be stored", len(batch))
+                await self._store_apart(batch, unstorable=isinstance(error, _UNSTORABLE))
                 return
             else:
                 self.stale += sum(verdict is Verdict.STALE for verdict in verdicts)
                 return
 
-    async def _store_apart(self, batch: Sequence[Outcome]) -> None:
-        """Store one by one what cannot be stored together; one that cannot be stored at all ends its own job."""
+    async def _store_apart(self, batch: Sequence[Outcome], *, unstorable: bool) -> None:
+        """Store one by one what cannot be stored together; one that cannot be stored at all ends its own job.
+
+        What fails for any other reason is tried again later: no result is given up for trouble that is not its own.
+        """
         if len(batch) > 1:
             for outcome in batch:
                 await self._store_batch([outcome])
+        elif not unstorable:
+            self.hold(batch[0])
+            self._later.add(task := asyncio.create_task(self._try_later(batch[0])))
+            task.add_done_callback(self._later.discard)
         elif batch[0].error is None or batch[0].error.reason != "unstorable":
             error = Failure(reason="unstorable", message="the outcome of this run could not be stored")
             await self._store_batch([Outcome(batch[0].job_id, batch[0].token, Cause.GAVE_UP, error=error)])
+
+    async def _try_later(self, outcome: Outcome) -> None:
+        await self._clock.sleep(ODD_PAUSE)
+        self.let_go(outcome)

@@ -8,9 +8,11 @@ import asyncio
 import contextvars
 import types
 from collections.abc import Callable, Coroutine, Generator
+from datetime import timedelta
 from typing import Any, Protocol
 
 from tidewheel.model.job import Run
+from tidewheel.model.outcome import NO_DELAY
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import End
 from tidewheel.worker.page import Page
@@ -35,7 +37,8 @@ class Slot:
         self._timer: asyncio.TimerHandle | None = None
         self._key = b""
         self._token = 0
-        self._page_deadline = 0.0
+        self.must_end_by = 0.0
+        """When the supervisor ends this process, if the run has not ended by then."""
         self.task: asyncio.Task[None] | None = None
         self.run: Run | None = None
         self.context: Context | None = None
@@ -43,6 +46,8 @@ class Slot:
         """Why its coroutine was cancelled, if that was our doing."""
         self.released = False
         """Whether to give the run back instead of reporting an end."""
+        self.again_after = NO_DELAY
+        """How long it then waits at least."""
         self.disowned = False
         self.deadline = 0.0
         self.has_suspended = False
@@ -53,8 +58,9 @@ class Slot:
         self.run, self.deadline, self.ending = run, deadline, None
         self.released = self.disowned = self.has_suspended = self._over = False
         self.context = None
+        self.again_after = NO_DELAY
         self._key, self._token = run.job_id.bytes, run.token
-        self._page_deadline = deadline + self._owner.overtime
+        self.must_end_by = deadline + self._owner.overtime
 
     def body_ended(self) -> None:
         """Note that the code of the run has ended; from now on it cannot be cancelled any more."""
@@ -65,17 +71,30 @@ class Slot:
         if self.ending is not None and self.task is not None:
             self.task.uncancel()
 
+    def put_off(self, after: timedelta) -> None:
+        """Have the run given back, which could not begin, to be tried again after a while."""
+        self.released, self.again_after = True, after
+
     def finish(self) -> None:
         """Be free again. Only when the outcome was handed over: until then the run is held here."""
         self.run = self.context = None
 
     def entered(self) -> None:
         """Note that the code of this run has the loop."""
-        self._page.enter(self._key, self._token, self._page_deadline)
+        self._page.enter(self._key, self._token, self.must_end_by)
 
     def left(self) -> None:
         """Note that nobody's code has the loop."""
         self._page.leave()
+
+    @property
+    def waits(self) -> bool:
+        """Whether code of its run has let go of the loop, and is to get it again."""
+        return self.run is not None and self.has_suspended and not self._over
+
+    def is_expected(self) -> None:
+        """Note that the loop may be silent until this run must have ended, and no longer."""
+        self._page.expect(self.must_end_by, self._key, self._token)
 
     def suspended(self) -> None:
         """Note the first time that the code lets go of the loop."""

@@ -8,8 +8,7 @@ unable to do even that (stopped, swapped out), the kernel's timer ends it, and w
 import asyncio
 import logging
 import random
-import signal
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final, Protocol
 from uuid import UUID
@@ -18,35 +17,29 @@ import msgspec
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Unavailable
-from tidewheel.model.job import Run
-from tidewheel.model.outcome import Outcome
-from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import RunStore, WorkerStore
 from tidewheel.store.telling import HintStore
-from tidewheel.tasks.ending import TOO_LONG, End, Ended, outcome_of
-from tidewheel.worker.child import LEASE_LOST
+from tidewheel.worker.blame import blames, ends_of, exit_words
 from tidewheel.worker.deadman import DeadMan
 from tidewheel.worker.gathering import Gathering
-from tidewheel.worker.lease import Lease
 from tidewheel.worker.link import Drain, Stop, TakeOver
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
 from tidewheel.worker.patience import Patience
+from tidewheel.worker.renewal import FIRST_PAUSE, LONGEST_PAUSE, Renewal
 from tidewheel.worker.sandbox import cgroups
 
 WATCH_EVERY: Final = 0.2
 """Seconds between two looks at who has the event loops."""
 STOPS_EVERY: Final = 0.1
 """Seconds between two looks at who was asked to stop, at the least."""
-RETRY_EVERY: Final = 0.25
-"""Seconds between two tries to beat while the store does not answer."""
+BEGIN_ANEW_AFTER: Final = 1.0
+"""Seconds after which a chore of the supervisor that failed begins anew."""
 DRAIN_SLACK: Final = 15.0
 """Seconds after which a child that should have drained is killed."""
 READY_WITHIN: Final = 30.0
 """Seconds for a new server to come up."""
 QUICK_DEATH: Final = 10.0
 """A child that lived no longer than this many seconds is started again only after a pause."""
-FIRST_PAUSE: Final = 0.1
-LONGEST_PAUSE: Final = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -62,21 +55,21 @@ class Supervisor:
         self._store = store
         self._specs = specs
         self._clock = clock
-        self._ttl = ttl
         self._deadman = DeadMan()
-        self._lease = Lease(ttl, clock.monotonic())
         self._members: list[Member] = []
         self._draining = False
         self._group: asyncio.TaskGroup | None = None
         self._renewing = False
         self.numbers = Gathering(self._members)
+        self._renewal = Renewal(store, self.numbers, clock, self._deadman, ttl=ttl)
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         become_reaper()
         cgroups.make_room()
 
     async def run(self) -> None:
         """Work until drained."""
-        others = [asyncio.ensure_future(work) for work in (self._beat(), self._watch_loops(), self._hear_stops())]
+        chores = (self._renewal.run, self._watch_loops, self._hear_stops)
+        others = [asyncio.ensure_future(always(chore, self._clock)) for chore in chores]
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -135,8 +128,11 @@ class Supervisor:
     @property
     def ready(self) -> bool:
         """Whether all children are up and the lease holds."""
-        holds = not self._workers() or self._clock.monotonic() < self._lease.fence_at
-        return holds and len(self._members) >= len(self._specs) and all(one.ready.is_set() for one in self._members)
+        return (
+            self._renewal.holds
+            and len(self._members) >= len(self._specs)
+            and all(one.ready.is_set() for one in self._members)
+        )
 
     def kill(self) -> None:
         """End all children at once."""
@@ -168,8 +164,8 @@ class Supervisor:
         await member.gone.wait()
         await strays_gone(self._members, self._clock)
         self.numbers.keep(member)
-        if member.exit_code and not member.fenced:
-            how = exit_words(member.exit_code)
+        if blames(member):
+            how = exit_words(member.exit_code or 0)
             _log.warning("%s ended with %s", member.spec.setup.name, how, extra={"worker_id": str(member.worker_id)})
         if member.worker_id is not None:
             await self._give_back(member, member.worker_id)
@@ -179,39 +175,16 @@ class Supervisor:
     async def _start(self, spec: MemberSpec) -> Member:
         setup, worker_id = spec.setup, None
         if spec.worker is not None:
-            worker_id, sent_at = await self._register(spec.worker)
+            worker_id = await self._renewal.register(spec.worker, lambda: self._draining)
             setup = msgspec.structs.replace(setup, worker_id=worker_id)
-            if not self._workers():
-                self._lease = Lease(self._ttl, sent_at)
-                self._deadman.arm(self._lease.until)
         member = Member(spec, worker_id, self._clock.monotonic(), self.numbers.all)
         self._members.append(member)
         self.numbers.started(member)
-        await member.start(setup, self._lease.until)
+        await member.start(setup, self._renewal.lease.until)
         _log.debug("%s started as process %d", setup.name, member.pid, extra={"worker_id": str(worker_id)})
         if self._draining:
             member.say(Drain(0))
         return member
-
-    def _workers(self) -> dict[UUID, Member]:
-        """Return the children that hold the lease."""
-        return {
-            member.worker_id: member
-            for member in self._members
-            if member.worker_id is not None and not member.fenced and not member.gone.is_set()
-        }
-
-    async def _register(self, spec: WorkerSpec) -> tuple[UUID, float]:
-        patience = self._patience()
-        while True:
-            sent_at = self._clock.monotonic()
-            try:
-                return (await self._store.register(spec)).id, sent_at
-            except Unavailable as error:
-                _log.warning("cannot register: %s", error)
-                if self._draining:
-                    raise
-                await patience.pause()
 
     async def _give_back(self, member: Member, worker_id: UUID) -> None:
         """Tell the store that a child is gone: what it ran can run elsewhere at once."""
@@ -233,81 +206,31 @@ class Supervisor:
     def _patience(self) -> Patience:
         return Patience(self._clock, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
 
-    # The lease
-
-    async def _beat(self) -> None:
-        while True:
-            answered = await self._beat_once()
-            if not answered and self._clock.monotonic() >= self._lease.fence_at:
-                await self._fence()
-            await self._clock.sleep(self._lease.pause if answered else min(self._lease.pause, RETRY_EVERY))
-
-    async def _beat_once(self) -> bool:
-        """Beat for all children; tell whether that was answered in time."""
-        members = self._workers()
-        if not members:
-            self._deadman.disarm()
-            return True
-        sent_at = self._clock.monotonic()
-        try:
-            async with asyncio.timeout(max(self._lease.fence_at - sent_at, 0)):
-                beats = await self._store.beat(list(members), clock=self._clock.now())
-        except (Unavailable, TimeoutError) as error:
-            _log.warning("no answer to a beat: %s", error if isinstance(error, Unavailable) else "too late")
-            self.numbers.beat(answered=False)
-            return False
-        if not self._lease.renew(sent_at, self._clock.monotonic()):
-            self.numbers.beat(answered=False)
-            return False
-        self.numbers.beat(answered=True)
-        self._deadman.arm(self._lease.until)
-        for beat in beats:
-            member = members.pop(beat.worker_id)
-            member.page.lease_until = self._lease.until
-            if beat.cancelling:
-                member.say(Stop(beat.cancelling))
-        for member in members.values():
-            _log.warning("%s is no longer alive for the store", member.spec.setup.name)
-            self._end_lease(member)
-        return True
-
-    def _end_lease(self, member: Member) -> None:
-        self.numbers.lost_lease()
-        member.fence()
-
-    async def _fence(self) -> None:
-        """End all runs, for the lease is about to pass; the kernel's timer stands behind us meanwhile."""
-        members = list(self._workers().values())
-        _log.warning("the lease passes without an answer from the store: ending all runs")
-        for member in members:
-            self._end_lease(member)
-        for member in members:
-            await member.gone.wait()
-        await strays_gone(self._members, self._clock)
-        if not self._workers():
-            self._deadman.disarm()
-
     # What the children do
 
     async def _watch_loops(self) -> None:
-        """End children whose event loop is held by a run that should have ended."""
+        """End children whose event loop is held by a run that should have ended, or does not turn at all."""
         while True:
             await self._clock.sleep(WATCH_EVERY)
             now = self._clock.monotonic()
             for member in self._members:
-                if member.overdue is None and (overdue := member.look(now)) is not None:
-                    about = {"job_id": str(overdue.job_id), "worker_id": str(member.worker_id)}
-                    _log.warning("job %s does not end: ending %s", overdue.job_id, member.spec.setup.name, extra=about)
-                    member.overdue = overdue
-                    member.kill()
+                if member.look(now):
+                    self._end_stuck(member)
+
+    def _end_stuck(self, member: Member) -> None:
+        run = None if member.stuck is None else member.stuck.run
+        about = {"worker_id": str(member.worker_id)} | ({} if run is None else {"job_id": str(run.job_id)})
+        what = "its event loop is stuck" if run is None else f"job {run.job_id} does not end"
+        _log.warning("%s: ending %s", what, member.spec.setup.name, extra=about)
+        member.kill()
 
     async def _hear_stops(self) -> None:
         """Pass on who was asked to stop, without waiting for the next beat."""
         async with self._store.listen() as bell:
             while True:
-                if not await bell.wait(self._lease.pause):
+                if not await bell.wait(self._renewal.lease.pause):
                     continue
-                members = self._workers()
+                members = self._renewal.workers()
                 try:
                     stops = await self._store.stopping(list(members)) if members else []
                 except Unavailable:
@@ -317,23 +240,11 @@ class Supervisor:
                 await self._clock.sleep(STOPS_EVERY)
 
 
-def blames(member: Member) -> bool:
-    """Tell whether the death of a child is held against what it ran."""
-    return not member.fenced and member.exit_code not in (0, LEASE_LOST)
-
-
-def ends_of(member: Member, owned: Sequence[Run], rand: float) -> list[Outcome]:
-    """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all."""
-    if member.overdue is not None:
-        late = Ended(end=End.TIMEOUT, message=f"{TOO_LONG} and did not stop; its runner was ended")
-        blamed = [run for run in owned if run.job_id == member.overdue.job_id]
-        return [outcome_of(run, Ended(end=End.STOPPED) if run.cancelling else late, rand) for run in blamed]
-    current = member.page.current
-    suspects = [run for run in owned if current is not None and run.job_id == current.job_id] or owned
-    ended = Ended(end=End.SIGNAL, message=f"its process ended with {exit_words(member.exit_code or 0)}")
-    return [outcome_of(run, ended, rand) for run in suspects]
-
-
-def exit_words(code: int) -> str:
-    """Say how a process ended."""
-    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+async def always(chore: Callable[[], Awaitable[None]], clock: Clock) -> None:
+    """Do a chore that never ends until cancelled; should it fail, that is told, and it begins anew."""
+    while True:
+        try:
+            await chore()
+        except Exception:  # noqa: BLE001 - a worker without this chore would be no worker
+            _log.exception("%s failed, and begins anew", chore.__name__)
+            await clock.sleep(BEGIN_ANEW_AFTER)

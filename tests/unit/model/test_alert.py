@@ -11,6 +11,7 @@ from tidewheel.model.alert import (
     DiskFact,
     Finding,
     KindFact,
+    LaneFact,
     QueueFact,
     ReplicaFact,
     Rule,
@@ -24,6 +25,7 @@ from tidewheel.model.alert import (
     turn,
 )
 from tidewheel.model.alert_bounds import parse_bounds
+from tidewheel.model.resources import NO_NEEDS
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -44,8 +46,12 @@ MINUTE = timedelta(minutes=1)
         (AlertFacts(schedules=[ScheduleFact("t", "s", 4 * MINUTE, None)]), []),
         (AlertFacts(schedules=[ScheduleFact("t", "s", 5 * MINUTE, None)]), [Rule.SCHEDULE_LATE]),
         (AlertFacts(schedules=[ScheduleFact("t", "s", None, NOON)]), [Rule.SCHEDULE_MISSED]),
-        (AlertFacts(snapshots=[SnapshotFact(1, 29 * MINUTE)]), []),
-        (AlertFacts(snapshots=[SnapshotFact(1, 30 * MINUTE)]), [Rule.HELD_SNAPSHOT]),
+        (AlertFacts(schedules=[ScheduleFact("t", "s", None, None, 4 * MINUTE)]), []),
+        (AlertFacts(schedules=[ScheduleFact("t", "s", None, None, 5 * MINUTE)]), [Rule.SCHEDULE_OVERDUE]),
+        (AlertFacts(lanes=[LaneFact("t", "q", "k", NO_NEEDS, MINUTE / 2)]), []),
+        (AlertFacts(lanes=[LaneFact("t", "q", "k", NO_NEEDS, w * MINUTE) for w in (2, 1)]), [Rule.NO_WORKER_OF_KIND]),
+        (AlertFacts(snapshots=[SnapshotFact("pid 1", 29 * MINUTE)]), []),
+        (AlertFacts(snapshots=[SnapshotFact("pid 1", 30 * MINUTE)]), [Rule.HELD_SNAPSHOT]),
         (AlertFacts(tables=[TableFact("job", 0, 999_999)]), []),
         (AlertFacts(tables=[TableFact("job", 1_000_000, 1_000_000)]), []),
         (AlertFacts(tables=[TableFact("job", 999_999, 1_000_000)]), [Rule.BLOAT]),
@@ -89,7 +95,7 @@ def test_bounds_that_nobody_can_mean_are_refused(text: str, why: str) -> None:
 
 
 def test_a_held_snapshot_is_told_with_its_process_and_age() -> None:
-    (finding,) = find(AlertFacts(snapshots=[SnapshotFact(4711, timedelta(hours=2, seconds=3))]))
+    (finding,) = find(AlertFacts(snapshots=[SnapshotFact("pid 4711", timedelta(hours=2, seconds=3))]))
     assert "process 4711" in finding.told
     assert "2h3s" in finding.told
 

@@ -148,7 +148,7 @@ def test_the_envelope_is_a_cloud_event_with_an_id_that_stays() -> None:
     first, second = (next(messages_of(happening(Event.DEAD), [wish(Event.DEAD)])) for _ in range(2))
     event = msgspec.json.decode(first.body)
     assert event["id"] == first.key == second.key == f"{UUID(int=1)}.3.dead"
-    assert (event["specversion"], event["type"]) == ("1.0", "tidewheel.job.dead")
+    assert (event["specversion"], event["type"]) == ("1.0", "dev.tidewheel.job.dead")
     assert event["data"]["kind"] == "mail"
 
 
@@ -161,3 +161,18 @@ def test_tries_end_after_a_day() -> None:
     assert next_try(1, NOON, NOON) == NOON + timedelta(seconds=5)
     assert next_try(100, NOON, NOON + timedelta(hours=21)) is not None
     assert next_try(100, NOON, NOON + timedelta(hours=23)) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"), [({"label": ("team", "blue")}, "label"), ({"kind": "mail", "schedule": "nightly"}, "schedule")]
+)
+def test_a_condition_that_no_alert_can_meet_is_refused(wrong: dict[str, Any], field: str) -> None:
+    spec = SubscriptionSpec(channel="a", events=frozenset([Event.DEAD, Event.FIRING]), **wrong)
+    with pytest.raises(Invalid, match=f"^{field}: "):
+        check_subscription(spec)
+
+
+def test_only_the_first_run_of_a_job_is_late() -> None:
+    late: dict[str, Any] = {"due_at": NOON - timedelta(hours=1), "started_at": NOON}
+    told = [list(messages_of(happening(token=token, **late), [wish(Event.LATE)])) for token in (1, 2)]
+    assert [len(each) for each in told] == [1, 0]

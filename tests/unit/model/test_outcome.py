@@ -5,7 +5,16 @@ from uuid import UUID
 
 import pytest
 
-from tidewheel.model.outcome import MAX_RESULT_BYTES, Failure, Outcome, Verdict, flaw_of, flaws_of, recognise
+from tidewheel.model.outcome import (
+    MAX_RESULT_BYTES,
+    Failure,
+    Outcome,
+    Verdict,
+    flaw_of,
+    flaws_of,
+    own_location,
+    recognise,
+)
 from tidewheel.model.states import Cause
 
 
@@ -32,7 +41,9 @@ def test_sound_results_have_no_flaw(result: str | None) -> None:
         ({"result": "[" * 3000 + "]" * 3000}, "more than 64 levels"),
         ({"result": '"' + "x" * MAX_RESULT_BYTES + '"'}, "at most 65536 bytes"),
         ({"result": '"' + "ü" * (MAX_RESULT_BYTES // 2) + '"'}, "at most 65536 bytes"),
-        ({"result_location": "s3://nul\0"}, "result_location: must not contain"),
+        ({"result_location": "s3://nul\0"}, "result_location: is not where"),
+        ({"result_location": own_location(UUID(int=2), 1)}, "result_location: is not where"),
+        ({"result_location": own_location(UUID(int=1), 2)}, "result_location: is not where"),
         ({"error": Failure(reason="\ud800")}, "error.reason: must not contain"),
         ({"error": Failure(reason="error", message="\0")}, "error.message: must not contain"),
         ({"error": Failure(reason="error", detail="\udfff")}, "error.detail: must not contain"),

@@ -73,6 +73,21 @@ class Door:
         allowance = self._throttle.take(known.id, rate, cost)
         return Admitted(actor=known.actor, allowance=allowance, fields=rate_fields(allowance, rate))
 
+    async def charge(self, key: str | SessionToken | None, address: str, cost: int) -> Admitted:
+        """Let a request that was let in count as `cost` and not as one, now that it is known how much it brings.
+
+        If it is too much it counts as one all the same.
+        """
+        known = await self._known(key, address)
+        rate = None if known is None else _rate_of(known, self._rate)
+        if known is None or rate is None:
+            return Admitted(actor=LOCAL if known is None else known.actor)
+        self._throttle.give_back(known.id)
+        allowance = self._throttle.take(known.id, rate, cost)
+        if not allowance.allowed:
+            self._throttle.take(known.id, rate)
+        return Admitted(actor=known.actor, allowance=allowance, fields=rate_fields(allowance, rate))
+
     async def recheck(self, key: str | SessionToken | None, address: str) -> None:
         """Raise Unauthenticated once whoever came in so is not let in any more; for those who stay long."""
         await self._known(key, address)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tidewheel.clock import Clock
 from tidewheel.errors import TideError, TooMany, Unauthenticated
-from tidewheel.model.api_key import USED_EVERY, ApiKey, Known, digest_of, prefix_of, recognise
+from tidewheel.model.api_key import NO_PREFIX, USED_EVERY, ApiKey, Known, digest_of, prefix_of, recognise
 from tidewheel.model.request_rate import Rate
 from tidewheel.model.session import SessionToken
 from tidewheel.server.access.throttle import Throttle
@@ -20,6 +20,8 @@ REMEMBER: Final = 0.5
 MOST_REMEMBERED: Final = 10_000
 WRONG_RATE: Final = Rate(1.0, 30)
 """How often someone may come with keys that are not known to be good."""
+DOUBTFUL_AT_ONCE: Final = 2
+"""Keys that are looked up at the same time for places that brought too many wrong ones."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,38 +41,47 @@ class KeyRing:
         self._wrong = Throttle(clock)
         self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
         self._looking: dict[bytes, asyncio.Task[ApiKey | None]] = {}
+        self._doubtful = asyncio.Semaphore(DOUBTFUL_AT_ONCE)
         self._noting: dict[UUID, asyncio.Task[None]] = {}
 
     async def recognise(self, brought: str | SessionToken, address: str) -> ApiKey:
         """Return the key that someone at an address brought, or whose session they brought.
 
         Raises Unauthenticated for one that opens nothing, whatever the reason, with one look at the store in each case;
-        and TooMany without a look for who brought too many such. A key that was good stays welcome there.
+        and TooMany where too many such came from. A good key is welcome there all the same, for behind a proxy all
+        have one address: what is no key is not looked up then, and what may be one after the others of that place.
         """
         digest = digest_of(brought) if isinstance(brought, str) else b"session" + digest_of(brought.text)
         kept = self._kept.get(digest)
         if kept is not None and self._clock.monotonic() < kept.until:
             return kept.key
         place = group_of(address)
-        counts = kept is None and digest not in self._looking
-        if counts:
-            self._slow_down(place)
-        key = await self._look_up(brought, digest)
-        if key is None:
-            raise Unauthenticated
-        if counts:
+        if kept is not None or digest in self._looking:
+            return await self._opened(brought, digest)
+        allowance = self._wrong.take(place, self._wrong_rate)
+        if allowance.allowed:
+            key = await self._opened(brought, digest)
             self._wrong.give_back(place)
-        return key
+            return key
+        slow = TooMany("wrong keys from this address", allowance.retry_after)
+        if _prefix_in(brought) == NO_PREFIX:
+            raise slow
+        async with self._doubtful:
+            try:
+                return await self._opened(brought, digest)
+            except Unauthenticated:
+                raise slow from None
 
     async def close(self) -> None:
         """Finish what was begun."""
         tasks = [*self._looking.values(), *self._noting.values()]
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _slow_down(self, place: str) -> None:
-        allowance = self._wrong.take(place, self._wrong_rate)
-        if not allowance.allowed:
-            raise TooMany("wrong keys from this address", allowance.retry_after)
+    async def _opened(self, brought: str | SessionToken, digest: bytes) -> ApiKey:
+        key = await self._look_up(brought, digest)
+        if key is None:
+            raise Unauthenticated
+        return key
 
     async def _look_up(self, brought: str | SessionToken, digest: bytes) -> ApiKey | None:
         """Ask the store once for all who bring the same at the same time; who goes away does not disturb the others."""
@@ -87,12 +98,8 @@ class KeyRing:
 
     async def _ask(self, brought: str | SessionToken, digest: bytes) -> ApiKey | None:
         began = self._clock.monotonic()
-        if isinstance(brought, SessionToken):
-            known = await self._store.find_key(brought.prefix)
-            key = brought.key_of(known)
-        else:
-            known = await self._store.find_key(prefix_of(brought))
-            key = recognise(digest, known)
+        known = await self._store.find_key(_prefix_in(brought))
+        key = brought.key_of(known) if isinstance(brought, SessionToken) else recognise(digest, known)
         if key is None or known is None:
             self._kept.pop(digest, None)
             return None
@@ -116,6 +123,10 @@ class KeyRing:
             _log.warning("that key %s was used could not be written down: %s", key.prefix, error)
         finally:
             del self._noting[key.id]
+
+
+def _prefix_in(brought: str | SessionToken) -> str:
+    return brought.prefix if isinstance(brought, SessionToken) else prefix_of(brought)
 
 
 def group_of(address: str) -> str:

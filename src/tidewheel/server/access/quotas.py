@@ -22,6 +22,10 @@ class _Account:
         self.looked_at = looked_at
 
 
+def _too_many(most: int | None) -> TooMany:
+    return TooMany(f"jobs: this tenant may have {most} that have not ended", retry_after=1)
+
+
 class Quotas:
     """Asks the store once a second, and adds what was let in by this process since.
 
@@ -46,8 +50,18 @@ class Quotas:
                 field = "args" if len(sizes) == 1 else f"specs[{position}].args"
                 raise Invalid(field, f"must have at most {largest} bytes as JSON in this tenant, not {size}")
         if most is not None and account.unfinished + len(sizes) > most:
-            raise TooMany(f"jobs: this tenant may have {most} that have not ended", retry_after=1)
+            raise _too_many(most)
         account.unfinished += len(sizes)
+
+    async def take_up_to(self, tenant: str, jobs: int) -> int:
+        """Let in as many jobs as there is room for, up to so many, and return how many. Raises TooMany for none."""
+        account = await self._account(tenant)
+        most = account.tenant.max_queued
+        taken = jobs if most is None else max(0, min(jobs, most - account.unfinished))
+        if taken == 0 < jobs:
+            raise _too_many(most)
+        account.unfinished += taken
+        return taken
 
     def give_back(self, tenant: str, jobs: int) -> None:
         """Return what was let in and then not stored."""

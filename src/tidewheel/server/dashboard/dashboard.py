@@ -56,7 +56,8 @@ _log = logging.getLogger(__name__)
 class Dashboard:
     """Answers for all that lies under /ui."""
 
-    def __init__(self, service: Service, door: Door) -> None:
+    def __init__(self, service: Service, door: Door, *, behind_tls: bool = False) -> None:
+        self._behind_tls = behind_tls
         self._service = service
         self._door = door
         self._assets = load_assets()
@@ -77,6 +78,8 @@ class Dashboard:
 
     async def answer(self, request: Request) -> Answer:
         """Answer a request, whatever happens."""
+        if self._behind_tls:  # what the proxy says in its headers anyone could say
+            request = replace(request, secure=True)
         if request.path == "/":
             return Answer(b"", SEE_OTHER, (*_SAFE, ("location", HOME)), HTML)
         if request.path.startswith(PREFIX):
@@ -239,8 +242,11 @@ class Dashboard:
         made = [*done.cookies, *map(maker.remove, forget)]
         if done.told:
             made.append(maker.flash(done.kind, done.told))
-        headers = (*_SAFE, ("location", done.to), *(("set-cookie", cookie) for cookie in made))
-        return Answer(b"", SEE_OTHER, headers, HTML)
+        set_cookies = [("set-cookie", cookie) for cookie in made]
+        if "hx-request" in request.headers:
+            # A script would follow the way by itself, and take the other page for a part of the one that it is on.
+            return Answer(b"", headers=(*_SAFE, ("hx-redirect", done.to), *set_cookies), media_type=HTML)
+        return Answer(b"", SEE_OTHER, (*_SAFE, ("location", done.to), *set_cookies), HTML)
 
     def _login_page(self, request: Request, status: int, wrong: str = "") -> Answer:
         to = request.url if request.method in ("GET", "HEAD") and request.path != LOGIN else HOME

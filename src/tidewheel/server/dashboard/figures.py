@@ -7,8 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tidewheel.model.states import State
+from tidewheel.model.states import ACTIVE, State
 from tidewheel.server.dashboard.desk import Desk
+from tidewheel.store.base import MOST_FRESH
 
 LATELY: Final = timedelta(minutes=5)
 """Over how long delays are told."""
@@ -23,6 +24,12 @@ class Delays(NamedTuple):
 
     p50: float | None
     p99: float | None
+
+
+def is_counted_at_once(counted: Any) -> bool:
+    """Tell whether active jobs were counted when they were asked for, or some time before because they are so many."""
+    active = sum(queue.jobs.get(state, 0) for queue in counted.queues for state in ACTIVE)
+    return counted.as_of is not None and active <= MOST_FRESH
 
 
 async def points_since(desk: Desk, since: datetime) -> Sequence[Any]:

@@ -27,6 +27,9 @@ PAGES: Final = (
     Page("/ui/jobs", "Jobs", "jobs.html", jobs.load, Action.JOBS_READ, menu="Jobs"),
     Page("/ui/jobs/bulk", "Jobs", "bulk.html", jobs.weigh, Action.JOBS_CANCEL, every=None),
     Page("/ui/jobs/{id}", "Job", "job.html", job.load, Action.JOBS_READ),
+    Page(
+        "/ui/jobs/{id}/related/{side}", "Related jobs", "relatives.html", job.load_relatives, Action.JOBS_READ, SLOWLY
+    ),
     Page("/ui/schedules", "Schedules", "schedules.html", schedules.load, Action.SCHEDULES_READ, SLOWLY, "Schedules"),
     Page("/ui/schedules/{id}", "Schedule", "schedule.html", schedules.load_one, Action.SCHEDULES_READ),
     Page(

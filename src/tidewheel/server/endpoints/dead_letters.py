@@ -9,9 +9,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from tidewheel.errors import Invalid
+from tidewheel.errors import Invalid, TooMany
 from tidewheel.model.access import Action
-from tidewheel.model.dead_letter import MOST_AT_ONCE, DeadFilter, DeadGroup, check_dead_filter, check_rate
+from tidewheel.model.dead_letter import MOST_AT_ONCE, DeadFilter, DeadGroup, Redriven, check_dead_filter, check_rate
 from tidewheel.model.outcome import Failure
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -21,6 +21,7 @@ from tidewheel.server.job_request import Instant, Name
 from tidewheel.server.names import id_in
 from tidewheel.server.reading import parameter
 from tidewheel.server.recording import record
+from tidewheel.server.room import room_for, room_up_to
 from tidewheel.server.service import Service
 
 ACCEPTED: Final = 202
@@ -197,9 +198,12 @@ async def _redrive(service: Service, request: RedriveRequest, where: DeadFilter)
     while True:
         start = request.start + (0.0 if rate is None else len(ids) / rate)
         limit = min(PIECE, MOST_AT_ONCE, request.limit - len(ids))
-        piece = await service.store.redrive_dead(
-            where, rate=rate, start=timedelta(seconds=start), limit=limit, after=after
-        )
+        try:
+            piece = await _piece(service, where, Turn(rate, timedelta(seconds=start), limit, after))
+        except TooMany:  # of those that went before, whoever asked must hear
+            if as_of is None:
+                raise
+            return Went(ids, where, after, as_of)
         ids, after, as_of = [*ids, *piece.jobs], piece.next, as_of or piece.as_of
         if after is None or len(ids) >= request.limit:
             return Went(ids, where, after, as_of)
@@ -207,12 +211,33 @@ async def _redrive(service: Service, request: RedriveRequest, where: DeadFilter)
             where = msgspec.structs.replace(where, died_before=piece.as_of)
 
 
+class Turn(NamedTuple):
+    """Which dead letters go next, and when."""
+
+    rate: float | None
+    start: timedelta
+    limit: int
+    after: UUID | None
+
+
+async def _piece(service: Service, where: DeadFilter, turn: Turn) -> Redriven:
+    """Send as many round in one transaction as their tenant has room for."""
+    async with room_up_to(service.quotas, where.tenant, turn.limit) as room:
+        piece = await service.store.redrive_dead(
+            where, rate=turn.rate, start=turn.start, limit=room.jobs, after=turn.after
+        )
+        room.used = len(piece.jobs)
+        return piece
+
+
 async def retry(service: Service, call: Call[EditRequest, NoQuery]) -> Answer:
     """Send one dead letter round again, with other arguments if some are given."""
     job_id, args, tenant = id_in(call), call.body.args, call.scope
-    if args is None:
-        args = (await service.store.get(job_id, tenant=tenant)).args
-    job = await service.store.redrive_edited(job_id, args, tenant=tenant)
+    known = await service.store.get(job_id, tenant=tenant)
+    size = 0 if args is None else len(msgspec.json.encode(args))
+    async with room_for(service.quotas, known.tenant, 1, size=size) as room:
+        job = await service.store.redrive_edited(job_id, known.args if args is None else args, tenant=tenant)
+        room.used = 1
     await record(service, call, Action.JOBS_RETRY, job_id, tenant=job.tenant, edited=call.body.args is not None)
     return Answer(job_document(job, service.clock.now()), ACCEPTED)
 

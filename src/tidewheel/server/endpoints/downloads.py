@@ -1,5 +1,6 @@
 """Bytes on their way out: files that runs left behind, and whatever else an address was signed for."""
 
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 from typing import Final
 from urllib.parse import quote
@@ -7,12 +8,12 @@ from urllib.parse import quote
 import msgspec
 
 from tidewheel.blobs.names import output_location
-from tidewheel.blobs.pull import Pull
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.grants import Download, seal, unseal
 from tidewheel.server.names import id_in
-from tidewheel.server.problems import RETRY_AFTER, Refused
+from tidewheel.server.places import Places
+from tidewheel.server.problems import Refused
 from tidewheel.server.service import Service
 
 REDIRECT: Final = 307
@@ -41,9 +42,10 @@ class OutputList(msgspec.Struct, frozen=True, kw_only=True):
 class Leaving:
     """A download under way; it takes one of the places for such until the last piece was sent."""
 
-    def __init__(self, pieces: Pull, service: Service) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes, None], places: Places, tenant: str) -> None:
         self._pieces = pieces
-        self._service: Service | None = service
+        self._places: Places | None = places
+        self._tenant = tenant
 
     def __aiter__(self) -> "Leaving":
         return self
@@ -53,10 +55,23 @@ class Leaving:
 
     async def aclose(self) -> None:
         """End it, and give the place to another."""
-        service, self._service = self._service, None
-        if service is not None:
-            await self._pieces.aclose()
-            service.downloads.release()
+        places, self._places = self._places, None
+        if places is not None:
+            try:
+                await self._pieces.aclose()
+            finally:
+                places.leave(self._tenant)
+
+
+async def leave(service: Service, location: str, tenant: str) -> tuple[int, Leaving]:
+    """Return how many bytes are at a location, and have them leave in the name of a tenant."""
+    await service.downloads.take(tenant)
+    try:
+        size = await service.blobs.size(location)
+        return size, Leaving(service.blobs.stream(location), service.downloads, tenant)
+    except BaseException:
+        service.downloads.leave(tenant)
+        raise
 
 
 async def outputs(service: Service, call: Call[None, NoQuery]) -> Answer:
@@ -85,17 +100,17 @@ async def output(service: Service, call: Call[None, NoQuery]) -> Answer:
         await service.blobs.size(location)
     except (Invalid, NotFound):
         raise NotFound("output", repr(f"{token}/{name}"[:200])) from None
-    return await redirect(service, location, name.rpartition("/")[2])
+    return await redirect(service, location, name.rpartition("/")[2], job.tenant)
 
 
-async def redirect(service: Service, location: str, name: str) -> Answer:
-    """Lead to where an object can be fetched for a while without a key."""
+async def redirect(service: Service, location: str, name: str, tenant: str) -> Answer:
+    """Lead to where an object of a tenant can be fetched for a while without a key."""
     exchange = service.blobs.exchange
     if exchange is not None:
         place = await exchange.download(location, DOWNLOAD_WITHIN)
     else:
         until = int((service.clock.now() + DOWNLOAD_WITHIN).timestamp())
-        grant = Download(location=location, name=name, until=until)
+        grant = Download(location=location, name=name, tenant=tenant, until=until)
         place = f"/v1/downloads/{seal(grant, await service.signing_key())}"
     return Answer(None, REDIRECT, (("location", place), ("cache-control", "no-store")))
 
@@ -105,15 +120,7 @@ async def download(service: Service, call: Call[None, NoQuery]) -> Answer:
     grant = unseal(call.path["grant"], await service.signing_key(), service.clock.now())
     if not isinstance(grant, Download):
         raise Refused("forbidden", "this address is for an upload")
-    if service.downloads.locked():
-        raise Refused("overloaded", "too many downloads at once", headers=[("retry-after", str(RETRY_AFTER))])
-    await service.downloads.acquire()
-    try:
-        size = await service.blobs.size(grant.location)
-        stream = Leaving(service.blobs.stream(grant.location), service)
-    except BaseException:
-        service.downloads.release()
-        raise
+    size, stream = await leave(service, grant.location, grant.tenant)
     headers = (
         ("content-length", str(size)),
         ("content-disposition", f"attachment; filename*=UTF-8''{quote(grant.name, safe='')}"),

@@ -70,6 +70,8 @@ class QueueQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     full: bool = False
     """Also the numbers as they were counted, by tenant, queue, kind, state and priority."""
+    fresh: bool = False
+    """Count the active jobs now, if they are not too many; `as_of` tells."""
 
 
 class CountDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +87,7 @@ class CountDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueList(msgspec.Struct, frozen=True, kw_only=True):
-    """The queues with their numbers: active jobs as of the last census, finished ones to the moment."""
+    """The queues with their numbers: active jobs as of `as_of`, finished ones to the moment."""
 
     as_of: Instant | None
     """Null before the first census."""
@@ -108,7 +110,7 @@ async def workers(service: Service, call: Call[None, WorkerQuery]) -> Answer:
 
 async def queues(service: Service, call: Call[None, QueueQuery]) -> Answer:
     """Return the queues with their numbers."""
-    counts = await service.views.ask(lambda store: store.counts(tenant=call.scope))
+    counts = await service.views.ask(lambda store: store.counts(tenant=call.scope, fresh=call.query.fresh))
     found: dict[str, QueueDocument] = {}
     for row in counts.rows:
         queue = found.setdefault(row.queue, QueueDocument(queue=row.queue, jobs={}, kinds={}, waiting={}))

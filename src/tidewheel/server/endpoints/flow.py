@@ -8,10 +8,12 @@ from msgspec import Meta
 
 from tidewheel.errors import NotFound
 from tidewheel.model.access import Action
+from tidewheel.model.checks import is_key
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.limit import MOST, Limit
 from tidewheel.model.rate import pace_of
 from tidewheel.model.version import gate_version, limit_version
+from tidewheel.server.cursors import bad_cursor, seal, unseal
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
@@ -22,6 +24,7 @@ from tidewheel.server.service import Service
 OK: Final = 200
 CREATED: Final = 201
 NO_CONTENT: Final = 204
+_LIMITS: Final = "limits"
 
 
 class GateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,12 +96,29 @@ class LimitDocument(msgspec.Struct, frozen=True, kw_only=True):
     rule: str | None
     """The rule that it follows; null if it was set for itself."""
     tenant: str
+    waiting: int | None = None
+    """How many jobs wait for it, if that was asked for; no more than 10 000 are counted."""
+    holders: list[UUID] | None = None
+    """Some jobs that run under it, if that was asked for."""
+
+
+class LimitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which limits to list, and how much to tell of them."""
+
+    limit: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    """How many at most; without it all."""
+    cursor: Annotated[str, Meta(max_length=1000)] | None = None
+    """The `next_cursor` of the page before."""
+    use: bool = False
+    """Also who waits for each, and who holds it."""
 
 
 class LimitList(msgspec.Struct, frozen=True, kw_only=True):
     """The limits, by key."""
 
     limits: list[LimitDocument]
+    next_cursor: str | None = None
+    """Leads to the next page; null at the end."""
 
 
 async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answer:
@@ -181,18 +201,35 @@ async def remove_limit(service: Service, call: Call[None, NoQuery]) -> Answer:
     return Answer(None, NO_CONTENT)
 
 
-async def limits(service: Service, call: Call[None, NoQuery]) -> Answer:
+async def limits(service: Service, call: Call[None, LimitQuery]) -> Answer:
     """Return the limits with how many run under each."""
-    found = await service.store.limits(tenant=call.scope)
-    return Answer(LimitList(limits=[_limit(limit) for limit in found]))
+    query = call.query
+    after = None if query.cursor is None else _place_in(query.cursor)
+    found = await service.store.limits(tenant=call.scope, limit=query.limit, after=after)
+    documents = [_limit(limit) for limit in found]
+    if query.use:
+        uses = await service.store.limit_uses([(limit.tenant, limit.key) for limit in found])
+        documents = [
+            msgspec.structs.replace(document, waiting=use.waiting, holders=use.holders)
+            for document, use in zip(documents, uses, strict=True)
+        ]
+    more = None if len(found) != query.limit else seal(_LIMITS, msgspec.json.encode((found[-1].tenant, found[-1].key)))
+    return Answer(LimitList(limits=documents, next_cursor=more))
+
+
+def _place_in(cursor: str) -> tuple[str, str]:
+    try:
+        tenant, key = msgspec.json.decode(unseal(_LIMITS, cursor), type=tuple[str, str])
+    except (msgspec.MsgspecError, UnicodeError):
+        raise bad_cursor() from None
+    if not (is_key(tenant) and is_key(key)):
+        raise bad_cursor()
+    return tenant, key
 
 
 async def limit(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the limit of a key."""
-    found = await service.store.limits(tenant=call.tenant, key=call.path["key"])
-    if not found:
-        raise NotFound("limit", call.path["key"])
-    return _limit_answer(found[0])
+    return _limit_answer(await service.store.limit(call.path["key"], tenant=call.tenant))
 
 
 async def _version_meant(service: Service, call: Call[Any, NoQuery]) -> int | None:
@@ -200,8 +237,11 @@ async def _version_meant(service: Service, call: Call[Any, NoQuery]) -> int | No
     if "if-match" not in call.headers:
         return None
     key = call.path["key"]
-    found = await service.store.limits(tenant=call.tenant, key=key)
-    return expected_version(call.headers, key, limit_version(found[0]) if found else 0, "limit")
+    try:
+        current = limit_version(await service.store.limit(key, tenant=call.tenant))
+    except NotFound:
+        current = 0
+    return expected_version(call.headers, key, current, "limit")
 
 
 def _gate_answer(gate: Gate, status: int = OK, *headers: tuple[str, str]) -> Answer:

@@ -12,7 +12,7 @@ from tidewheel.model.log import LogStream
 from tidewheel.model.log_place import PLACE_SIZE, key_in, key_of, place_of
 from tidewheel.model.log_query import MAX_QUERY, FoundLine, LogFilter, LogKey, LogSearch
 from tidewheel.model.log_words import fields_of
-from tidewheel.server.cursors import seal, unseal
+from tidewheel.server.cursors import bad_cursor, seal, unseal
 from tidewheel.server.endpoint import EVENTS, Answer, Call
 from tidewheel.server.endpoints.events import FIRST_PAUSE, KEEP_ALIVE, LONGEST_PAUSE
 from tidewheel.server.filters import MOST_PER_PAGE, scope_of
@@ -99,7 +99,7 @@ async def search(service: Service, call: Call[None, LogSearchQuery]) -> Answer:
     query = call.query
     asked = _asked(call)
     scope = scope_of("logs", query)
-    after = _after_of(query) if query.cursor is None else key_of(unseal(scope, query.cursor))
+    after = _after_of(query) if query.cursor is None else _sealed(scope, query.cursor)
     newest_first = not query.oldest_first
     page = await service.store.search_logs(asked.where, limit=query.limit, after=after, newest_first=newest_first)
     place = None if page.next is None else place_of(page.next)
@@ -184,6 +184,13 @@ def _after_of(query: LogSearchQuery) -> LogKey | None:
     key = key_in(query.after)
     if key is None:
         raise bad_parameter("after", "is no place of a line")
+    return key
+
+
+def _sealed(scope: str, cursor: str) -> LogKey:
+    key = key_of(unseal(scope, cursor, PLACE_SIZE))
+    if key is None:
+        raise bad_cursor()
     return key
 
 

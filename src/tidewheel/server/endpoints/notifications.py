@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from tidewheel.errors import Invalid
 from tidewheel.model.access import Action
-from tidewheel.model.channel import MAX_ADDRESS, Channel, ChannelSpec, ChannelType
+from tidewheel.model.channel import KEEP_OLD, MAX_ADDRESS, Channel, ChannelSpec, ChannelType
 from tidewheel.model.checks import duration_text
 from tidewheel.model.message_text import MAX_TEMPLATE
 from tidewheel.model.notification import (
@@ -61,6 +61,13 @@ class NewChannelDocument(ChannelDocument, frozen=True, kw_only=True):
 
     secret: str | None
     """Shown this once; receivers check signatures with it."""
+
+
+class RotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a webhook changes its secret."""
+
+    keep: Duration | None = None
+    """For how long it signs by the old secret, too; a day if it is missing."""
 
 
 class ChannelList(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +200,15 @@ async def enable_channel(service: Service, call: Call[None, NoQuery]) -> Answer:
     channel = await service.store.enable_channel(id_in(call, "channel"), tenant=call.scope)
     await _record(service, call, channel.id, did="enable")
     return Answer(_channel(channel))
+
+
+async def rotate_secret(service: Service, call: Call[RotationRequest, NoQuery]) -> Answer:
+    """Let a webhook sign by a new secret, which is told this once."""
+    keep = KEEP_OLD if call.body.keep is None else duration_of(call.body.keep, "keep")
+    made = await service.store.rotate_secret(id_in(call, "channel"), keep=keep, tenant=call.scope)
+    await _record(service, call, made.channel.id, did="rotate", keep=duration_text(keep))
+    fields = msgspec.structs.asdict(_channel(made.channel))
+    return Answer(NewChannelDocument(**fields, secret=made.secret))
 
 
 async def subscribe(service: Service, call: Call[SubscriptionRequest, NoQuery]) -> Answer:

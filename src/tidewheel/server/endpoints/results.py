@@ -1,6 +1,6 @@
 """What runs leave behind: results and lines."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -8,17 +8,16 @@ from msgspec import Meta
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine, LogStream
-from tidewheel.model.outcome import MAX_LARGE_RESULT
+from tidewheel.model.outcome import own_location
 from tidewheel.model.states import FINAL, State
 from tidewheel.server.cursors import seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
+from tidewheel.server.endpoints.downloads import leave
 from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.problems import RETRY_AFTER, Refused
-from tidewheel.server.reading import read_wait
+from tidewheel.server.reading import bad_parameter, read_wait
 from tidewheel.server.service import Service
-
-PIECE: Final = 256 * 1024
 
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -29,6 +28,10 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The `next_cursor` of the page before."""
     after: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
     """Begin after this line instead."""
+    last: bool = False
+    """The last lines instead of the first; those before them come with `before`."""
+    before: Annotated[str, Meta(pattern=r"^[0-9]{1,18}\.[0-9]{1,18}$", description="`token.number`")] | None = None
+    """With `last`: end before this line."""
 
 
 class LineDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,27 +57,30 @@ class LinePage(msgspec.Struct, frozen=True, kw_only=True):
 async def result(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the result of a job that succeeded, wherever it is kept."""
     wait = read_wait(call.headers)
-    job = await service.ended(id_in(call), call.scope, wait)
+    job = await service.ended(id_in(call), call.scope, wait, call.gone)
     headers = (("preference-applied", f"wait={wait}"),) if wait else ()
     _check_success(job)
     if job.result_location is None:
         return Answer(msgspec.json.encode(job.result), headers=headers)
-    await service.large.acquire()
     try:
-        content = await service.blobs.read(job.result_location, MAX_LARGE_RESULT)
+        size, stream = await leave(service, _own_place(job), job.tenant)
     except (NotFound, Invalid):
-        service.large.release()
         raise Refused("gone", f"the result of job {job.id} is no longer kept") from None
-    except BaseException:
-        service.large.release()
-        raise
-    return Answer(headers=(*headers, ("content-length", str(len(content)))), stream=Pieces(content, service))
+    return Answer(headers=(*headers, ("content-length", str(size))), stream=stream)
 
 
 async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
     """Return lines that the runs of a job wrote."""
     job_id, query = id_in(call), call.query
     scope = f"logs/{job_id}"
+    if query.last:
+        before = _pair_of(query.before)
+        lines = await service.views.ask(
+            lambda store: store.last_logs(job_id, tenant=call.scope, before=before, limit=query.limit)
+        )
+        return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=None))
+    if query.before is not None:
+        raise bad_parameter("before", "goes with last=true")
     after = unseal_pair(scope, query.cursor) or _pair_of(query.after)
     lines = await service.views.ask(lambda store: store.logs(job_id, tenant=call.scope, after=after, limit=query.limit))
     more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None
@@ -95,28 +101,11 @@ def line_document(line: LogLine) -> LineDocument:
     )
 
 
-class Pieces:
-    """A large result on its way: it takes one of the few places for such until the last piece was sent."""
-
-    def __init__(self, content: bytes, service: Service) -> None:
-        self._content: bytes | None = content
-        self._service = service
-        self._sent = 0
-
-    def __aiter__(self) -> "Pieces":
-        return self
-
-    async def __anext__(self) -> bytes:
-        piece = b"" if self._content is None else self._content[self._sent : self._sent + PIECE]
-        if not piece:
-            raise StopAsyncIteration
-        self._sent += len(piece)
-        return piece
-
-    async def aclose(self) -> None:
-        if self._content is not None:
-            self._content = None
-            self._service.large.release()
+def _own_place(job: Job) -> str:
+    """Return where the result of a job is; none but the place of its own run is read, whatever a record says."""
+    if job.result_location is None or job.result_location != own_location(job.id, job.token):
+        raise NotFound("blob", str(job.result_location))
+    return job.result_location
 
 
 def _check_success(job: Job) -> None:

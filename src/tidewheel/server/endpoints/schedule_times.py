@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta
@@ -14,19 +15,23 @@ from tidewheel.model.access import Action
 from tidewheel.model.checks import check_instant
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.schedule import Schedule
-from tidewheel.server.cursors import seal_pair, unseal_pair
+from tidewheel.server.cursors import bad_cursor, seal_pair, unseal_pair
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.endpoints.looking import PageQuery
 from tidewheel.server.endpoints.schedules import ACCEPTED, OK, known, schedule_id_in
+from tidewheel.server.filters import MOST_PER_PAGE
 from tidewheel.server.job_request import Instant, duration_of
 from tidewheel.server.preconditions import expected_version
 from tidewheel.server.reading import bad_parameter, parameter
 from tidewheel.server.recording import record
+from tidewheel.server.room import room_for
 from tidewheel.server.schedule_document import (
     OccurrenceDocument,
     OccurrencePage,
+    PastList,
     PreviewList,
     occurrence_document,
+    past_document,
     preview_document,
 )
 from tidewheel.server.schedule_request import BackfillRequest
@@ -35,6 +40,7 @@ from tidewheel.store.scheduling import Backfill
 from tidewheel.triggers.backfilling import past_of
 from tidewheel.triggers.preview import MOST_SHOWN, between_of, coming_of
 
+MOST_AT_ONCE: Final = 50
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -58,6 +64,14 @@ class OccurrenceQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_field
 
     before: Instant | None = None
     """Begin with the last one before this instant instead."""
+
+
+class PastQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Of which schedules to tell, and how much."""
+
+    schedule_id: Annotated[str, Meta(max_length=2000, description="The id of a schedule, or several by commas.")]
+    each: Annotated[int, Meta(ge=1, le=MOST_PER_PAGE)] = 10
+    """How many of each."""
 
 
 class BackfillAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +114,9 @@ async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> An
         priority=None if request.priority is None else parse_priority(request.priority),
         dry_run=request.dry_run,
     )
-    made = await service.store.backfill_schedule(schedule.id, wish, version=version, tenant=schedule.tenant)
+    async with room_for(service.quotas, schedule.tenant, 0 if wish.dry_run else len(wish.times)) as room:
+        made = await service.store.backfill_schedule(schedule.id, wish, version=version, tenant=schedule.tenant)
+        room.used = min(room.jobs, len(made))
     if not request.dry_run:
         told: dict[str, Any] = {
             "did": "backfill",
@@ -125,16 +141,40 @@ async def _times(request: BackfillRequest, schedule: Schedule, now: datetime) ->
     return await asyncio.to_thread(past_of, schedule, request.since, request.until, now)
 
 
+async def past(service: Service, call: Call[None, PastQuery]) -> Answer:
+    """Return the last occurrences of some schedules, and what became of them."""
+    ids = parameter(partial(_ids_in, call.query.schedule_id))
+    found = await service.views.ask(lambda store: store.past_occurrences(ids, each=call.query.each, tenant=call.scope))
+    return Answer(PastList(occurrences=[past_document(one) for one in found]))
+
+
+def _ids_in(text: str) -> list[UUID]:
+    try:
+        ids = [UUID(word.strip()) for word in text.split(",")]
+    except ValueError:
+        raise Invalid("schedule_id", "must be the ids of schedules, separated by commas") from None
+    if len(ids) > MOST_AT_ONCE:
+        raise Invalid("schedule_id", f"at most {MOST_AT_ONCE} schedules at once, not {len(ids)}")
+    return ids
+
+
 async def occurrences(service: Service, call: Call[None, OccurrenceQuery]) -> Answer:
     """Return what became of the occurrences of a schedule."""
     schedule_id, query = schedule_id_in(call), call.query
     scope = f"occurrences/{schedule_id}"
     place = unseal_pair(scope, query.cursor)
-    before = _before(query) if place is None else _EPOCH + place[0] * _MICROSECOND
+    before = _before(query) if place is None else _instant_of(place[0])
     found = await service.store.occurrences(schedule_id, limit=query.limit, before=before, tenant=call.scope)
     last = ((found[-1].fire_at - _EPOCH) // _MICROSECOND, 0) if len(found) == query.limit else None
     documents = [occurrence_document(each) for each in found]
     return Answer(OccurrencePage(occurrences=documents, next_cursor=None if last is None else seal_pair(scope, last)))
+
+
+def _instant_of(microseconds: int) -> datetime:
+    try:
+        return check_instant("before", _EPOCH + microseconds * _MICROSECOND)
+    except (OverflowError, Invalid):
+        raise bad_cursor() from None
 
 
 def _before(query: OccurrenceQuery) -> datetime | None:

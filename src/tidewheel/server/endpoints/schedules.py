@@ -8,10 +8,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from tidewheel.errors import Invalid, NotFound
+from tidewheel.errors import Invalid, NotFound, TooMany
 from tidewheel.model.access import Action
 from tidewheel.model.checks import check_name
-from tidewheel.model.schedule import Schedule, ScheduleSpec
+from tidewheel.model.job import JobSpec
+from tidewheel.model.schedule import Occurrence, Schedule, ScheduleSpec
 from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -19,8 +20,9 @@ from tidewheel.server.filters import MOST_PER_PAGE, scope_of
 from tidewheel.server.job_request import Name, one_key
 from tidewheel.server.names import id_in
 from tidewheel.server.preconditions import etag_of, expected_version, required_version
-from tidewheel.server.reading import parameter, read_key
+from tidewheel.server.reading import bad_parameter, parameter, read_key
 from tidewheel.server.recording import record
+from tidewheel.server.room import room_for
 from tidewheel.server.schedule_document import SchedulePage, schedule_document, triggered_document
 from tidewheel.server.schedule_request import (
     SchedulePatch,
@@ -50,6 +52,8 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The `next_cursor` of the page before."""
     after: UUID | None = None
     """Begin after the schedule with this id instead."""
+    coming: bool = False
+    """Only the first of those that fire next, the next first; there is no page after that one."""
 
 
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
@@ -66,6 +70,8 @@ async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
     query, tenant = call.query, call.scope
     scope = scope_of("schedules", query)
     after = unseal_id(scope, query.cursor) or query.after
+    if query.coming:
+        return await _coming(service, call)
     if query.name is not None:
         name: str = parameter(partial(check_name, "name", query.name))
         found = await _named(service, name, call.tenant)
@@ -74,6 +80,14 @@ async def find(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
     last = found[-1].id if query.name is None and len(found) == query.limit else None
     documents = [schedule_document(schedule) for schedule in found]
     return Answer(SchedulePage(schedules=documents, next_cursor=seal_id(scope, last)))
+
+
+async def _coming(service: Service, call: Call[None, ScheduleQuery]) -> Answer:
+    query = call.query
+    if (query.name, query.cursor, query.after) != (None, None, None):
+        raise bad_parameter("coming", "cannot be given together with name, cursor or after")
+    found = await service.views.ask(lambda store: store.coming_schedules(tenant=call.tenant, limit=query.limit))
+    return Answer(SchedulePage(schedules=[schedule_document(schedule) for schedule in found], next_cursor=None))
 
 
 async def _named(service: Service, name: str, tenant: str) -> list[Schedule]:
@@ -128,11 +142,25 @@ async def trigger(service: Service, call: Call[TriggerRequest, NoQuery]) -> Answ
     """Make a job of a schedule now."""
     schedule = await known(service, call)
     key = one_key(read_key(call.headers), call.body.idempotency_key)
-    made, created = await service.store.trigger_schedule(schedule.id, key=key, tenant=schedule.tenant)
+    made, created = await _triggered(service, schedule, key)
     if created:
         await _record(service, call, schedule, "trigger", job=str(made.job_id))
     location = ("location", f"/v1/jobs/{made.job_id}")
     return Answer(triggered_document(made, created=created), ACCEPTED if created else OK, (location,))
+
+
+async def _triggered(service: Service, schedule: Schedule, key: str | None) -> tuple[Occurrence, bool]:
+    """Make a job within the bound of its tenant; a repeat of what was made is always answered."""
+    try:
+        async with room_for(service.quotas, schedule.tenant, 1) as room:
+            made, created = await service.store.trigger_schedule(schedule.id, key=key, tenant=schedule.tenant)
+            room.used = int(created)
+            return made, created
+    except TooMany:
+        spec = JobSpec(kind=schedule.definition.kind, tenant=schedule.tenant, idempotency_key=key)
+        if key is None or not (await service.store.seen_before([spec]))[0]:
+            raise
+        return await service.store.trigger_schedule(schedule.id, key=key, tenant=schedule.tenant)
 
 
 async def delete(service: Service, call: Call[None, NoQuery]) -> Answer:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
-from tidewheel.errors import Conflict, Invalid, NotFound
+from tidewheel.errors import Conflict, Invalid, NotFound, TooMany
 from tidewheel.model.access import Action
 from tidewheel.model.states import ACTIVE, REDRIVABLE, State
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -16,6 +16,7 @@ from tidewheel.server.filters import BulkRequest, Conditions, filter_of
 from tidewheel.server.job_document import job_document
 from tidewheel.server.names import id_in
 from tidewheel.server.recording import record
+from tidewheel.server.room import room_for, room_up_to
 from tidewheel.server.service import Service
 from tidewheel.store.base import JobFilter
 
@@ -45,13 +46,24 @@ class BulkAnswer(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
+class Acted(NamedTuple):
+    """What an action did with some jobs."""
+
+    done: int
+    full: bool = False
+    """Whether there is no room for more."""
+
+
+Act = Callable[[Sequence[UUID]], Awaitable[Acted]]
+
+
 class Bulk(NamedTuple):
     """An action on many jobs."""
 
     action: Action
     states: Sequence[State]
     """Of which state the jobs must be."""
-    act: Callable[[Sequence[UUID]], Awaitable[int]]
+    act: Act
     """Returns for how many of these it was done."""
 
 
@@ -65,7 +77,10 @@ async def cancel(service: Service, call: Call[CancelRequest, NoQuery]) -> Answer
 async def retry(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Send a job that ended without success round again."""
     job_id, tenant = id_in(call), call.scope
-    redriven = await service.store.redrive([job_id], tenant=tenant)
+    owner = (await service.store.get(job_id, tenant=tenant)).tenant
+    async with room_for(service.quotas, owner, 1) as room:
+        redriven = await service.store.redrive([job_id], tenant=tenant)
+        room.used = len(redriven)
     job = await service.store.get(job_id, tenant=tenant)
     if not redriven:
         raise Conflict(f"job {job_id} is {job.state} and was not sent round again")
@@ -84,7 +99,7 @@ async def cancel_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Ans
     """Cancel all active jobs that meet the conditions."""
     tenant, reason = call.scope, call.body.reason
 
-    async def cancel_some(ids: Sequence[UUID]) -> int:
+    async def cancel_some(ids: Sequence[UUID]) -> Acted:
         done = 0
         for first in range(0, len(ids), AT_ONCE):
             group = (service.store.cancel(job_id, tenant=tenant, reason=reason) for job_id in ids[first:][:AT_ONCE])
@@ -93,7 +108,7 @@ async def cancel_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Ans
             if failures:
                 raise failures[0]
             done += sum(not isinstance(end, BaseException) for end in ends)
-        return done
+        return Acted(done)
 
     return await _many(service, call, Bulk(Action.JOBS_CANCEL, ACTIVE, cancel_some))
 
@@ -101,8 +116,10 @@ async def cancel_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Ans
 async def retry_many(service: Service, call: Call[BulkRequest, NoQuery]) -> Answer:
     """Send all jobs round again that ended without success and meet the conditions."""
 
-    async def redrive_some(ids: Sequence[UUID]) -> int:
-        return len(await service.store.redrive(ids, tenant=call.scope))
+    async def redrive_some(ids: Sequence[UUID]) -> Acted:
+        async with room_up_to(service.quotas, call.scope, len(ids)) as room:
+            room.used = len(await service.store.redrive(ids[: room.jobs], tenant=call.scope))
+            return Acted(room.used, full=room.jobs < len(ids))
 
     return await _many(service, call, Bulk(Action.JOBS_RETRY, REDRIVABLE, redrive_some))
 
@@ -127,19 +144,29 @@ async def _act(
     service: Service,
     where: JobFilter,
     request: BulkRequest,
-    act: Callable[[Sequence[UUID]], Awaitable[int]] | None,
+    act: Act | None,
 ) -> BulkAnswer:
     """Do something with all jobs that meet the conditions, or only count them."""
     most = MOST_COUNTED if act is None else request.limit
     matched, done, more = 0, 0, False
     async for page in _pages(service, where):
         ids = page[: most - matched]
-        matched += len(ids)
-        done += 0 if act is None else await act(ids)
-        if len(ids) < len(page):
+        acted = Acted(0) if act is None else await _unless_full(act, ids, done)
+        matched, done = matched + len(ids), done + acted.done
+        if acted.full or len(ids) < len(page):
             more = True
             break
     return BulkAnswer(matched=matched, done=done, more=more, dry_run=act is None)
+
+
+async def _unless_full(act: Act, ids: Sequence[UUID], done: int) -> Acted:
+    """Act, and raise TooMany only if nothing was done before, for else whoever asked must hear of that."""
+    try:
+        return await act(ids)
+    except TooMany:
+        if not done:
+            raise
+        return Acted(0, full=True)
 
 
 def _told(where: Conditions) -> dict[str, Any]:

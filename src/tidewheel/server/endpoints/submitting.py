@@ -17,8 +17,7 @@ from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
-from tidewheel.server.job_request import JobRequest, spec_of, specs_of
-from tidewheel.server.problems import Refused
+from tidewheel.server.job_request import MOST_IN_BATCH_KEY, JobRequest, spec_of, specs_of
 from tidewheel.server.reading import read_key, read_wait
 from tidewheel.server.service import Service
 
@@ -59,7 +58,7 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
-        job = await service.ended(submitted.job_id, spec.tenant, wait)
+        job = await service.ended(submitted.job_id, spec.tenant, wait, call.gone)
         headers.append(("preference-applied", f"wait={wait}"))
         if job.state in FINAL:
             status = OK
@@ -69,10 +68,10 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
 
 async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) -> Answer:
     """Store many jobs, all or none."""
-    if len(call.body) > MOST_IN_BATCH:
-        raise Refused("too-large", f"at most {MOST_IN_BATCH} jobs at once, not {len(call.body)}")
+    if len(call.body) > 1:
+        await call.charge(len(call.body))
     _check_tenants(call, call.body)
-    specs = specs_of(call.body, call.tenant, read_key(call.headers))
+    specs = specs_of(call.body, call.tenant, read_key(call.headers, MOST_IN_BATCH_KEY))
     named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
     await use_artifacts(service, named, call.tenant)
     answers = await _take_in(service, call, specs, service.store.submit)

@@ -125,6 +125,7 @@ async def claim(service: Service, call: Call[Claim, NoQuery]) -> Answer:
     if claimed.runs and call.gone is not None and call.gone.done():
         given_back = [Outcome(run.job_id, run.token, Cause.RELEASED) for run in claimed.runs]
         await service.store.settle(request.worker_id, given_back)
+        claimed = Claimed([], claimed.next_due, claimed.now)
     return _claimed(claimed)
 
 
@@ -140,7 +141,6 @@ async def _claim_within(service: Service, call: Call[Claim, NoQuery], request: C
             pause = min(pause, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
         if await _is_gone(call, bell, pause):
             return Claimed([], claimed.next_due, claimed.now)
-        await call.recheck()
 
 
 async def _is_gone(call: Call[Any, Any], bell: Bell, seconds: float) -> bool:

@@ -61,6 +61,7 @@ FLOW: Final = (
         group="limits",
         action=Action.LIMITS_READ,
         handler=flow.limits,
+        query=flow.LimitQuery,
         answers={200: flow.LimitList},
     ),
     Endpoint(

@@ -53,6 +53,18 @@ NOTIFICATIONS: Final = (
         answers={200: notifications.ChannelDocument},
     ),
     Endpoint(
+        method="POST",
+        path="/v1/channels/{id}/rotate",
+        name="rotate_secret",
+        summary="Let a webhook sign by a new secret",
+        description="The new secret is in this answer and in no other. The old one is used beside it for a while.",
+        group=_GROUP,
+        action=Action.NOTIFICATIONS_WRITE,
+        handler=notifications.rotate_secret,
+        body=notifications.RotationRequest,
+        answers={200: notifications.NewChannelDocument},
+    ),
+    Endpoint(
         method="GET",
         path="/v1/subscriptions",
         name="list_subscriptions",
@@ -72,7 +84,7 @@ NOTIFICATIONS: Final = (
         handler=notifications.subscribe,
         body=notifications.SubscriptionRequest,
         answers={201: notifications.SubscriptionDocument},
-        errors=("not-found",),
+        errors=("not-found", "conflict"),
     ),
     Endpoint(
         method="DELETE",

@@ -8,6 +8,7 @@ from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.endpoints import schedule_times, schedules
 from tidewheel.server.schedule_document import (
     OccurrencePage,
+    PastList,
     PreviewList,
     ScheduleDocument,
     SchedulePage,
@@ -157,5 +158,14 @@ SCHEDULES: Final = (
         query=schedule_times.OccurrenceQuery,
         answers={200: OccurrencePage},
         errors=("bad-cursor",),
+    ),
+    _schedule(
+        "GET",
+        "/v1/occurrences",
+        "list_past_occurrences",
+        "List the last occurrences of several schedules, and what became of their jobs",
+        schedule_times.past,
+        query=schedule_times.PastQuery,
+        answers={200: PastList},
     ),
 )

@@ -32,7 +32,8 @@ SUBMITTING: Final = (
         path="/v1/jobs/batch",
         name="submit_batch",
         summary="Submit up to 10 000 jobs, all or none",
-        description="An array of jobs, or one job a line. An Idempotency-Key stands for each job by its position.",
+        description="An array of jobs, or one job a line. An Idempotency-Key stands for all of them in "
+        "their order. By the rate of its key it counts as many requests as it has jobs.",
         group="jobs",
         action=Action.JOBS_SUBMIT,
         handler=submitting.submit_batch,

@@ -4,9 +4,10 @@ from typing import Any, Final
 
 from tidewheel.model import worker_protocol as wire
 from tidewheel.model.access import Action
+from tidewheel.model.artifact import MAX_ARTIFACT
 from tidewheel.model.problem import Code
 from tidewheel.server.endpoint import EVENTS, Endpoint, RequestHeader
-from tidewheel.server.endpoints import worker_protocol
+from tidewheel.server.endpoints import bringing, downloads, worker_protocol
 
 MOST_ENDS: Final = 32 * 1024 * 1024
 _LOST: Final[tuple[Code, ...]] = ("lease-lost",)
@@ -116,6 +117,49 @@ WORKER_PROTOCOL: Final = (
         action=Action.JOBS_READ,
         handler=worker_protocol.checkpoint,
         answers={200: wire.CheckpointDocument},
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/jobs/{id}/outputs",
+        name="offer_output",
+        summary="Ask how to bring a large result or a file of a run",
+        description="For a run that goes on. The answer has an address that needs no key, of the bucket or of this "
+        "server, and is good for an hour but no longer than the run.",
+        group="worker protocol",
+        action=Action.WORKERS_CLAIM,
+        handler=bringing.offer,
+        body=bringing.BringingRequest,
+        answers={202: bringing.BringingAnswer},
+        errors=("conflict",),
+    ),
+    Endpoint(
+        method="PUT",
+        path="/v1/outputs/{grant}",
+        name="upload_output",
+        summary="Bring the bytes to an address that `POST /v1/jobs/{id}/outputs` gave",
+        group="worker protocol",
+        action=None,
+        handler=bringing.upload,
+        body=bytes,
+        raw=True,
+        media_types=(downloads.BYTES,),
+        answers={201: bringing.BroughtDocument},
+        errors=("forbidden", "conflict", "not-found", "wrong-content"),
+        most_body=MAX_ARTIFACT,
+        seconds=3600.0,
+    ),
+    Endpoint(
+        method="POST",
+        path="/v1/outputs/{grant}/complete",
+        name="complete_output",
+        summary="Say that the bytes of a result or a file are in the bucket",
+        description="They are looked at, and refused if they are not what was said. May be repeated.",
+        group="worker protocol",
+        action=None,
+        handler=bringing.complete,
+        answers={201: bringing.BroughtDocument},
+        errors=("forbidden", "conflict", "not-found", "wrong-content"),
+        seconds=600.0,
     ),
     Endpoint(
         method="POST",

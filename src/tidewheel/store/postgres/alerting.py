@@ -15,6 +15,7 @@ from tidewheel.model.alert import (
     ClockFact,
     Finding,
     KindFact,
+    LaneFact,
     QueueFact,
     ReplicaFact,
     ScheduleFact,
@@ -24,14 +25,16 @@ from tidewheel.model.alert import (
     WindowSpec,
     check_window_spec,
     muted_by,
+    not_taken,
     turn,
 )
 from tidewheel.model.notification import Event
 from tidewheel.store.access import check_keys_page
-from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
+from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, lane_of, window_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT, Part
-from tidewheel.store.postgres.scheduling import store_now
+from tidewheel.store.postgres.recording import store_now
+from tidewheel.store.postgres.working import worker_of
 
 _FEW: Final = 100
 """Dead rows that are not worth telling."""
@@ -45,6 +48,9 @@ class Alerting(Part):
 
     async def queue_waits(self) -> list[QueueFact]:
         return await self._db.read(_queues)
+
+    async def table_facts(self) -> list[TableFact]:
+        return await self._db.read(_tables)
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._db.transaction(lambda connection: self._keep(connection, findings))
@@ -101,13 +107,19 @@ async def _queues(connection: Connection) -> list[QueueFact]:
     return [QueueFact(*row) for row in await connection.fetch(SQL["queue_facts"])]
 
 
+async def _lanes(connection: Connection) -> list[LaneFact]:
+    workers = [worker_of(row) for row in await connection.fetch(SQL["living_workers"])]
+    return not_taken([lane_of(row, row[4]) for row in await connection.fetch(SQL["lane_facts"])], workers)
+
+
 async def _facts(connection: Connection) -> AlertFacts:
     return AlertFacts(
         queues=await _queues(connection),
+        lanes=await _lanes(connection),
         kinds=[KindFact(*row) for row in await connection.fetch(SQL["kind_facts"], LOOK_BACK)],
         schedules=[ScheduleFact(*row) for row in await connection.fetch(SQL["schedule_facts"])],
         snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],
-        tables=[TableFact(*row) for row in await connection.fetch(SQL["table_facts"], _FEW)],
+        tables=await _tables(connection),
         replicas=[ReplicaFact(*row) for row in await connection.fetch(SQL["replica_facts"])],
         clocks=[ClockFact(*row) for row in await connection.fetch(SQL["clock_facts"])],
     )
@@ -119,3 +131,7 @@ def _window(row: Any) -> Window:
 
 async def _tell(connection: Connection, event: Event, tenant: str | None, detail: str) -> None:
     await connection.execute(SQL["tell_alert"], event, tenant, detail)
+
+
+async def _tables(connection: Connection) -> list[TableFact]:
+    return [TableFact(*row) for row in await connection.fetch(SQL["table_facts"], _FEW)]

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from tidewheel.errors import NotFound
 from tidewheel.model.artifact import KEEP_UNUSED, Artifact, ArtifactSpec, check_artifact
+from tidewheel.model.ids import time_of
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.artifact_rows import artifact_of, being_deleted
 from tidewheel.store.postgres.connection import SQL, Connection, one
@@ -63,6 +64,11 @@ class Artifacts(Part):
 
     async def close_graves(self, digests: Sequence[str]) -> None:
         await self._db.write(lambda connection: connection.execute(SQL["close_graves"], list(digests)))
+
+    async def known_jobs(self, job_ids: Sequence[UUID]) -> set[UUID]:
+        values = (list(job_ids), [time_of(job_id) for job_id in job_ids])
+        found = await self._db.read(lambda connection: connection.fetch(SQL["relatives"], *values))
+        return {row["id"] for row in found if row["state"] is not None}
 
     async def signing_key(self) -> bytes:
         key: bytes = await self._db.read(lambda connection: connection.fetchval(SQL["signing_key"]))

@@ -1,8 +1,9 @@
 """Connections to PostgreSQL: a pool without session state, errors in our own words, and patience with lost races."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias, TypeVar
 
 import asyncpg
@@ -29,6 +30,8 @@ _TRIES = 8
 START_PATIENCE: Final = 20.0
 START_PAUSE: Final = 0.2
 """Seconds for which a server that is starting is waited for, and between two looks at it."""
+LET_GO_WITHIN: Final = 0.1
+"""Seconds for the server to break off what nobody waits for any more; one that hangs must not keep the caller."""
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds until a server that does not answer counts as unreachable."""
 
@@ -53,6 +56,10 @@ _CUT_OFF = (
     ConnectionError,
     TimeoutError,
 )
+_TROUBLE: Final = ("53", "57", "58", "XX")
+"""Classes of errors that say nothing of what was asked: want of resources, an operator, the system, a bug."""
+_BROKEN_OFF: Final = ("FATAL", "PANIC")
+"""How grave an error is with which a server ends the session, maybe in the middle of a commit."""
 _REFUSED = (asyncpg.PostgresError, OSError)
 """What a server may answer to an attempt to connect: busy, no such database, wrong password, …"""
 LOST: Final = (*_CUT_OFF, *_REFUSED)
@@ -121,10 +128,15 @@ class Database:
             connection = await self._pool.acquire()
         except LOST as error:
             raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
+        patience = None
         try:
             yield connection
+        except asyncio.CancelledError:
+            patience = LET_GO_WITHIN
+            raise
         finally:
-            await self._pool.release(connection)
+            with suppress(TimeoutError):  # which ends the connection
+                await self._pool.release(connection, timeout=patience)
 
 
 @asynccontextmanager
@@ -143,6 +155,17 @@ async def _in_our_words(connection: Connection, when_cut_off: type[Unavailable])
         raise Invalid("value", f"cannot be stored: {error}") from error
     except _CUT_OFF as error:
         raise when_cut_off(f"the connection to PostgreSQL was lost: {error}") from error
+    except asyncpg.PostgresError as error:
+        if (trouble := _trouble(error, when_cut_off)) is None:
+            raise
+        raise trouble from error
+
+
+def _trouble(error: asyncpg.PostgresError, when_cut_off: type[Unavailable]) -> Unavailable | None:
+    """Return what an error stands for that is not about what was asked; None if it is."""
+    if error.severity_en in _BROKEN_OFF:
+        return when_cut_off(f"PostgreSQL ended the session: {error}")
+    return Unavailable(f"PostgreSQL is in trouble: {error}") if (error.sqlstate or "")[:2] in _TROUBLE else None
 
 
 async def one(connection: Connection, query: LiteralString, *values: Any) -> asyncpg.Record:

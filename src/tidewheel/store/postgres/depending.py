@@ -25,7 +25,7 @@ _FIRST: Final[Cursor] = (1, -1, NOBODY)
 
 
 class Depending(Part):
-    """See `store.base.SearchStore` and `store.base.UpkeepStore`."""
+    """See `store.base.SearchStore` and `store.keeping.UpkeepStore`."""
 
     _rechecked: Cursor = _FIRST
 

@@ -38,7 +38,7 @@ _PIECES: Final = 20
 
 
 class Keeping(Part):
-    """See `store.base.UpkeepStore`."""
+    """See `store.keeping.UpkeepStore`."""
 
     _retired: UUID = FIRST_ID
     _aged: UUID = FIRST_ID

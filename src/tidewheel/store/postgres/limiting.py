@@ -6,8 +6,11 @@ from typing import Any
 from tidewheel.errors import NotFound
 from tidewheel.model.checks import check_name
 from tidewheel.model.limit import (
+    MOST_HOLDERS,
+    MOST_WAITING,
     Limit,
     LimitRule,
+    LimitUse,
     by_hand,
     check_declared,
     check_limit,
@@ -41,7 +44,7 @@ class Limiting(Part):
             slot = (await intern_tenant(connection, tenant), key)
             await _check_version(connection, slot, tenant, version)
             await put_limit(connection, slot, most, rate)
-            (row,) = await connection.fetch(SQL["limits"], tenant, key)
+            (row,) = await connection.fetch(SQL["limits"], tenant, key, None, None, 1)
             return _limit(row)
 
         limit = await self._db.transaction(put)
@@ -60,9 +63,31 @@ class Limiting(Part):
         await self._db.transaction(remove)
         self._hints.send()
 
-    async def limits(self, *, tenant: str | None = None, key: str | None = None) -> list[Limit]:
-        rows = await self._db.read(lambda connection: connection.fetch(SQL["limits"], tenant, key))
+    async def limit(self, key: str, *, tenant: str = "default") -> Limit:
+        found = await self._db.read(lambda connection: _find(connection, key, tenant))
+        if found is None:
+            raise NotFound("limit", key)
+        return found
+
+    async def limits(
+        self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
+    ) -> list[Limit]:
+        values = (tenant, None, *(after or (None, None)), limit)
+        rows = await self._db.read(lambda connection: connection.fetch(SQL["limits"], *values))
         return [_limit(row) for row in rows]
+
+    async def limit_uses(self, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
+        named = [[tenant for tenant, _ in keys], [key for _, key in keys]]
+
+        async def look(connection: Connection) -> list[LimitUse]:
+            waiting = await connection.fetch(SQL["limit_waiters"], *named, MOST_WAITING)
+            rows = await connection.fetch(SQL["limit_holders"], *named)
+            holders = {(row["tenant"], row["key"]): row["ids"][:MOST_HOLDERS] for row in rows}
+            return [
+                LimitUse(*key, row["waiting"], holders.get(key, [])) for key, row in zip(keys, waiting, strict=True)
+            ]
+
+        return await self._db.read(look)
 
     async def set_rule(self, rule: LimitRule) -> None:
         await self._put_rules([by_hand(check_rule(rule))])
@@ -135,8 +160,12 @@ async def _check_version(connection: Connection, slot: Slot, tenant: str, versio
     """Lock the limit of a key, and see whether it is the one that someone means."""
     if version is not None:
         await connection.fetch(SQL["lock_limits"], [slot[0]], [slot[1]])
-        rows = await connection.fetch(SQL["limits"], tenant, slot[1])
-        check_limit_version(slot[1], _limit(rows[0]) if rows else None, version)
+        check_limit_version(slot[1], await _find(connection, slot[1], tenant), version)
+
+
+async def _find(connection: Connection, key: str, tenant: str) -> Limit | None:
+    rows = await connection.fetch(SQL["limits"], tenant, key, None, None, 1)
+    return _limit(rows[0]) if rows else None
 
 
 async def drop_limit(connection: Connection, slot: Slot) -> bool:

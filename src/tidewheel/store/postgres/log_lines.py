@@ -1,14 +1,13 @@
 """Lines that runs wrote: stored, read back by job, indexed and searched."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import NotFound
 from tidewheel.model.ids import time_of
 from tidewheel.model.log import LogLine, prepare_lines
-from tidewheel.model.log_piece import Piece, StoredPiece, merge, pieces_of
+from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before, pieces_of
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
@@ -24,10 +23,12 @@ from tidewheel.store.log_searching import (
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.searching import find_job
-from tidewheel.store.records import check_page
+from tidewheel.store.records import check_last_page, check_page
 
 _MOST_FRESH: Final = 200
 """How many appends are looked at to make one segment."""
+_MOST_WORDS: Final = 1_000_000
+"""Bytes of the words of a segment: a tsvector addresses 2^20 of them, and loses the rest without a word."""
 
 
 class LogLines(Part):
@@ -52,6 +53,21 @@ class LogLines(Part):
             if await find_job(connection, job_id, tenant) is None:
                 return None
             return await _lines(connection, job_id, begin, limit)
+
+        lines = await self._db.read(look)
+        if lines is None:
+            raise NotFound("job", job_id)
+        return lines
+
+    async def last_logs(
+        self, job_id: UUID, *, tenant: str | None = None, before: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        end = check_last_page(before, limit)
+
+        async def look(connection: Connection) -> list[LogLine] | None:
+            if await find_job(connection, job_id, tenant) is None:
+                return None
+            return await _last_lines(connection, job_id, end, limit)
 
         lines = await self._db.read(look)
         if lines is None:
@@ -83,6 +99,17 @@ async def _lines(connection: Connection, job_id: UUID, after: tuple[int, int], l
         lines += merge([StoredPiece(*row) for row in rows], after)
         after = (lines[-1].token, lines[-1].number)
     return lines[:limit]
+
+
+async def _last_lines(connection: Connection, job_id: UUID, before: tuple[int, int], limit: int) -> list[LogLine]:
+    lines: list[LogLine] = []
+    while len(lines) < limit:
+        rows = await connection.fetch(SQL["last_logs"], job_id, time_of(job_id), *before, limit - len(lines))
+        if not rows:
+            break
+        lines = [*merge_before([StoredPiece(*row) for row in rows], before), *lines]
+        before = (lines[0].token, lines[0].number)
+    return lines[-limit:]
 
 
 async def _search(connection: Connection, walk: Walk) -> LogPage:
@@ -119,13 +146,21 @@ async def _index(connection: Connection) -> int:
         return 0
     candidates = _candidates(chosen)
     await _note_lanes(connection, candidates)
-    words, lines = index_words(await _pieces(connection, candidates))
-    if words:
-        first: datetime = min(one.first_at for one in candidates)
-        last: datetime = max(one.last_at for one in candidates)
-        columns = [[value for one in candidates for value in one.where[column]] for column in range(3)]
-        await connection.execute(SQL["add_segment"], first, last, *columns, sorted(words))
+    lines = await _add_segment(connection, await _pieces(connection, candidates))
     await connection.execute(SQL["remove_fresh"], [row["id"] for row in chosen])
+    return lines
+
+
+async def _add_segment(connection: Connection, rows: Sequence[PieceRow]) -> int:
+    """Add a segment of these pieces, or several if they have more words than one can hold; return how many lines."""
+    words, lines = index_words(rows)
+    if len(rows) > 1 and sum(len(word.encode()) for word in words) > _MOST_WORDS:
+        middle = len(rows) // 2
+        return await _add_segment(connection, rows[:middle]) + await _add_segment(connection, rows[middle:])
+    if words:
+        stored = [row.stored_at for row in rows]
+        columns = [[row[column] for row in rows] for column in range(3)]
+        await connection.execute(SQL["add_segment"], min(stored), max(stored), *columns, sorted(words))
     return lines
 
 

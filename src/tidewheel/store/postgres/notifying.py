@@ -1,11 +1,21 @@
 """Channels, subscriptions and deliveries."""
 
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
 from tidewheel.errors import NotFound
-from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel, prepare_channel
+from tidewheel.model.channel import (
+    KEEP_OLD,
+    Channel,
+    ChannelSpec,
+    NewChannel,
+    Parcel,
+    no_secret,
+    prepare_channel,
+    prepare_rotation,
+)
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     PATIENCE,
@@ -24,6 +34,7 @@ from tidewheel.store.notify_rows import (
     GONE,
     attempt_text,
     channel_of,
+    check_room,
     checked,
     definition_text,
     delivery_of,
@@ -33,9 +44,10 @@ from tidewheel.store.notify_rows import (
     parcel_of,
     subscription_of,
 )
+from tidewheel.store.notifying import USUAL_SHARES, Shares
 from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.parts import DIALECT, Part
-from tidewheel.store.postgres.scheduling import store_now
+from tidewheel.store.postgres.recording import store_now
 
 
 class Notifying(Part):
@@ -44,10 +56,16 @@ class Notifying(Part):
     async def add_channel(self, spec: ChannelSpec) -> NewChannel:
         whole, kind, shown = prepare_channel(spec, secrets.token_bytes)
         values = (self._make_id(), whole.tenant, whole.name, kind, shown, whole.address, whole.secret)
-        row = await self._db.write(lambda connection: connection.fetchrow(SQL["add_channel"], *values))
-        if row is None:
-            raise name_taken(spec.name)
-        return NewChannel(channel=channel_of(row, DIALECT), secret=whole.secret)
+
+        async def add(connection: Connection) -> NewChannel:
+            await connection.execute(SQL["lock_owner"], whole.tenant)
+            check_room("channels", await connection.fetchval(SQL["count_channels"], whole.tenant))
+            row = await connection.fetchrow(SQL["add_channel"], *values)
+            if row is None:
+                raise name_taken(spec.name)
+            return NewChannel(channel=channel_of(row, DIALECT), secret=whole.secret)
+
+        return await self._db.transaction(add)
 
     async def channels(self, *, tenant: str | None = None) -> list[Channel]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["channels"], tenant))
@@ -69,14 +87,30 @@ class Notifying(Part):
             raise NotFound("channel", channel_id)
         return channel_of(row, DIALECT)
 
+    async def rotate_secret(
+        self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
+    ) -> NewChannel:
+        secret = prepare_rotation(keep, secrets.token_bytes)
+
+        async def rotate(connection: Connection) -> NewChannel:
+            row = await connection.fetchrow(SQL["rotate_secret"], channel_id, tenant, secret, keep)
+            if row is None:
+                there = await connection.fetchval(SQL["has_channel"], channel_id, tenant)
+                raise no_secret() if there else NotFound("channel", channel_id)
+            return NewChannel(channel=channel_of(row, DIALECT), secret=secret)
+
+        return await self._db.transaction(rotate)
+
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         own = checked(spec, tenant)
         values = (own.tenant, own.kind, outcomes_of(own.events), definition_text(own))
 
         async def add(connection: Connection) -> Subscription:
+            await connection.execute(SQL["lock_owner"], tenant)
             channel = await connection.fetchval(SQL["channel_named"], tenant, own.channel)
             if channel is None:
                 raise NotFound("channel", own.channel)
+            check_room("subscriptions", await connection.fetchval(SQL["count_subscriptions"], tenant))
             return subscription_of(await one(connection, SQL["subscribe"], self._make_id(), channel, *values), DIALECT)
 
         return await self._db.transaction(add)
@@ -111,8 +145,10 @@ class Notifying(Part):
     async def spread_happenings(self, *, limit: int = 500) -> int:
         return await self._db.transaction(lambda connection: self._spread(connection, limit))
 
-    async def take_deliveries(self, *, limit: int = 20) -> list[Parcel]:
-        rows = await self._db.write(lambda connection: connection.fetch(SQL["take_deliveries"], limit, PATIENCE))
+    async def take_deliveries(self, shares: Shares = USUAL_SHARES, *, under_way: Sequence[UUID] = ()) -> list[Parcel]:
+        room = max(0, shares.all - len(under_way))
+        values = (shares.channel, shares.owner, room, list(under_way), PATIENCE)
+        rows = await self._db.write(lambda connection: connection.fetch(SQL["take_deliveries"], *values))
         return [parcel_of(row, DIALECT) for row in rows]
 
     async def close_delivery(self, parcel: Parcel, answer: Answer) -> bool:

@@ -1,7 +1,7 @@
 """Occurrences of schedules: recorded with their jobs, decided when they are due."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,30 +12,29 @@ from tidewheel.model.job import JobSpec
 from tidewheel.model.overlap import Alive, Overlaps, decide_due
 from tidewheel.model.schedule import Fate, Occurrence, Schedule, Triggered, trigger_fingerprint
 from tidewheel.model.states import WAITING, Cause
-from tidewheel.model.submission import Prepared, prepare
-from tidewheel.store.bell import SOON
-from tidewheel.store.faults import Fault, silent
+from tidewheel.model.submission import prepare
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
-from tidewheel.store.postgres.parts import DIALECT, Part, intern_tenant
-from tidewheel.store.postgres.scheduling import locked, store_now
+from tidewheel.store.postgres.parts import DIALECT, intern_tenant
+from tidewheel.store.postgres.recording import Recording, add_lines, locked, store_now
 from tidewheel.store.postgres.submitting import add_own, known_by_key
-from tidewheel.store.schedule_rows import backfill_job, occurrence_of, planned_job, schedule_of, triggered_job
-from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, check_trigger_key, shard_of
-from tidewheel.triggers.planning import KEEP_OCCURRENCES, Plan
+from tidewheel.store.recording import Line
+from tidewheel.store.schedule_rows import (
+    backfill_job,
+    left_to_backfill,
+    occurrence_of,
+    overlap_of,
+    readable,
+    triggered_job,
+)
+from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, check_trigger_key
+from tidewheel.triggers.planning import KEEP_OCCURRENCES
 
 _TICK: Final = timedelta(microseconds=1)
-Key = tuple[UUID, datetime]
-"""A schedule and the time of one of its occurrences."""
-Line = tuple[UUID, datetime, str, Fate, str, UUID | None, int | None]
-"""An occurrence in the order of the columns of `add_occurrences`."""
 
 
-class Occurring(Part):
+class Occurring(Recording):
     """See `store.scheduling.OccurrenceStore`, and what of `ScheduleStore` makes jobs."""
-
-    fault: Fault = staticmethod(silent)
-    """Told of each point between the writes of an occurrence, for tests."""
 
     async def look_ahead(self, shard: int, within: timedelta, *, limit: int = 100) -> Ahead:
         async def look(connection: Connection) -> tuple[Any, list[Any]]:
@@ -45,21 +44,8 @@ class Occurring(Part):
         instants, near = await self._db.read(look)
         # The time is that of the first look: what comes near between the two is in neither, and is found the next time.
         now = near[0]["now"] if near else instants["now"]
-        schedules = [schedule_of(row, DIALECT) for row in near]
-        return Ahead(now, schedules, instants["beyond"], instants["undecided"])
-
-    async def record_occurrences(self, plans: Sequence[Plan]) -> int:
-        if not plans:
-            return 0
-        lines, jobs = self._lines(plans)
-        lanes = list({job.lane for job in jobs.values()})
-        if not self._lanes.knows(lanes):
-            self._lanes.remember(lanes, await self._db.transaction(lambda found: self._lanes.ids(found, lanes)))
-        recorded = await self._db.transaction(lambda connection: self._record(connection, plans, lines, jobs))
-        soon = datetime.fromtimestamp(self._db.time(), UTC) + SOON
-        if any(fire_at <= soon for _, fire_at in recorded):
-            self._hints.send()
-        return len(recorded)
+        schedules, unreadable = readable(near, DIALECT)
+        return Ahead(now, schedules, instants["beyond"], instants["undecided"], unreadable)
 
     async def trigger_schedule(
         self, schedule_id: UUID, *, key: str | None = None, tenant: str | None = None
@@ -72,7 +58,7 @@ class Occurring(Part):
             if key is not None and (known := await _known(connection, schedule, key)) is not None:
                 return Triggered(known, created=False)
             fire_at = await store_now(connection)
-            while not await _add(connection, [(schedule_id, fire_at, "manual", Fate.MADE, "", job_id, None)]):
+            while not await add_lines(connection, [Line(schedule_id, fire_at, "manual", Fate.MADE, "", job_id)]):
                 fire_at += _TICK  # there is one of this very instant
             await add_own(connection, self._lanes, [triggered_job(schedule, job_id, fire_at, key)])
             made = Occurrence(
@@ -91,8 +77,8 @@ class Occurring(Part):
 
         async def make(connection: Connection) -> dict[datetime, UUID]:
             schedule = await locked(connection, schedule_id, tenant, version)
-            made = {row[0] for row in await connection.fetch(SQL["made_before"], schedule_id, times)}
-            wanted = {at: self._make_id() for at in times if at not in made}
+            found = await connection.fetch(SQL["recorded_before"], schedule_id, times)
+            wanted = {at: self._make_id() for at in left_to_backfill(schedule, times, dict(map(tuple, found)))}
             if not backfill.dry_run:
                 await self._backfill(connection, schedule, backfill, wanted)
             return wanted
@@ -125,44 +111,6 @@ class Occurring(Part):
         )
         return gone
 
-    async def _record(
-        self, connection: Connection, plans: Sequence[Plan], lines: Sequence[Line], jobs: Mapping[Key, Prepared]
-    ) -> set[Key]:
-        rows = await connection.fetch(SQL["lock_schedules"], [plan.schedule.id for plan in plans])
-        now = {row["id"]: (row["version"], row["next_fire_at"]) for row in rows}
-        standing = [p for p in plans if now.get(p.schedule.id) == (p.schedule.version, p.schedule.next_fire_at)]
-        ids = {plan.schedule.id for plan in standing}
-        recorded = await _add(connection, [line for line in lines if line[0] in ids])
-        self.fault("occurrences")
-        await add_own(connection, self._lanes, [job for key, job in jobs.items() if key in recorded])
-        self.fault("jobs")
-        await connection.execute(
-            SQL["advance_schedules"],
-            [plan.schedule.id for plan in standing],
-            [plan.schedule.version for plan in standing],
-            [plan.schedule.next_fire_at for plan in standing],
-            [plan.next_fire_at for plan in standing],
-            [plan.fired for plan in standing],
-        )
-        self.fault("schedules")
-        return recorded
-
-    def _lines(self, plans: Sequence[Plan]) -> tuple[list[Line], dict[Key, Prepared]]:
-        """Return the occurrences of plans, and the jobs of those that run."""
-        lines: list[Line] = []
-        jobs: dict[Key, Prepared] = {}
-        for plan in plans:
-            schedule = plan.schedule
-            shard = None if schedule.most_alive is None else shard_of(schedule.id)
-            for planned in plan.occurrences:
-                job_id = self._make_id() if planned.outcome is Fate.MADE else None
-                undecided = shard if job_id is not None else None
-                told = (planned.outcome, planned.reason, job_id, undecided)
-                lines.append((schedule.id, planned.fire_at, "planned", *told))
-                if job_id is not None:
-                    jobs[schedule.id, planned.fire_at] = prepare(planned_job(schedule, job_id, planned.fire_at))
-        return lines, jobs
-
     async def _make(self, connection: Connection, specs: Sequence[JobSpec]) -> None:
         await add_own(connection, self._lanes, [prepare(spec) for spec in specs])
 
@@ -182,22 +130,22 @@ class Occurring(Part):
     async def _decide(self, connection: Connection, due: Sequence[Any]) -> tuple[int, bool]:
         """Return how many were decided, and whether that ended any job."""
         ids = sorted({row["schedule_id"] for row in due})
-        schedules = [schedule_of(row, DIALECT) for row in await connection.fetch(SQL["lock_schedules"], ids)]
+        bounds = [overlap_of(row, DIALECT) for row in await connection.fetch(SQL["lock_schedules"], ids)]
         named = [row["schedule_id"] for row in due], [row["fire_at"] for row in due]
         left = await connection.fetch(SQL["still_undecided"], *named)
         if not left:
             return 0, False
-        alive: dict[UUID, list[Alive]] = {schedule.id: [] for schedule in schedules}
+        alive: dict[UUID, list[Alive]] = {bound.schedule_id: [] for bound in bounds}
         for schedule_id, due_at, job_id, running in await connection.fetch(SQL["alive_of_schedules"], ids):
             alive[schedule_id].append(Alive(due_at, job_id, running))
         decided = [
             decide_due(
-                schedule.overlap,
-                schedule.max_concurrency,
-                alive[schedule.id],
-                [row["job_id"] for row in left if row["schedule_id"] == schedule.id],
+                bound.overlap,
+                bound.max_concurrency,
+                alive[bound.schedule_id],
+                [row["job_id"] for row in left if row["schedule_id"] == bound.schedule_id],
             )
-            for schedule in schedules
+            for bound in bounds
         ]
         skipped = await _carry_out(connection, decided)
         self.fault("decided")
@@ -216,14 +164,6 @@ async def _known(connection: Connection, schedule: Schedule, key: str) -> Occurr
     if row is None:
         raise NotFound("occurrence of job", job_id)
     return occurrence_of(row, DIALECT)
-
-
-async def _add(connection: Connection, lines: Sequence[Line]) -> set[Key]:
-    """Record occurrences that are not there, and return which."""
-    if not lines:
-        return set()
-    columns = [list(column) for column in zip(*lines, strict=True)]
-    return {(row[0], row[1]) for row in await connection.fetch(SQL["add_occurrences"], *columns)}
 
 
 async def _carry_out(connection: Connection, decided: Sequence[Overlaps]) -> dict[UUID, str]:

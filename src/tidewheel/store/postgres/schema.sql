@@ -2,6 +2,11 @@
 
 CREATE SCHEMA tidewheel;
 
+CREATE FUNCTION tidewheel.has_words(patterns text[], kind text, options json, labels json, error json) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (lower((concat_ws('
+'::text, kind, (options ->> 'name'::text), (options ->> 'description'::text), replace((labels)::text, '":"'::text, '='::text), (error ->> 'message'::text)) COLLATE "C")) ~~ ALL (patterns));
+
 CREATE TABLE tidewheel.lane (
     id integer NOT NULL,
     tenant integer NOT NULL,
@@ -268,6 +273,8 @@ CREATE TABLE tidewheel.channel (
     shown text NOT NULL,
     address text NOT NULL,
     secret text,
+    old_secret text,
+    old_until timestamp with time zone,
     disabled text,
     created_at timestamp with time zone NOT NULL,
     CONSTRAINT channel_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'service'::text])))
@@ -334,6 +341,13 @@ CREATE TABLE tidewheel.finish_rate (
     finished bigint NOT NULL,
     taken_at timestamp with time zone NOT NULL,
     per_second double precision
+)
+WITH (fillfactor='50');
+
+CREATE TABLE tidewheel.finished (
+    queue text NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -856,6 +870,9 @@ ALTER TABLE ONLY tidewheel.ended
 ALTER TABLE ONLY tidewheel.finish_rate
     ADD CONSTRAINT finish_rate_pkey PRIMARY KEY (lane);
 
+ALTER TABLE ONLY tidewheel.finished
+    ADD CONSTRAINT finished_pkey PRIMARY KEY (queue, state);
+
 ALTER TABLE ONLY tidewheel.gate
     ADD CONSTRAINT gate_kind_queue_tenant_key UNIQUE NULLS NOT DISTINCT (kind, queue, tenant);
 
@@ -948,7 +965,11 @@ CREATE UNIQUE INDEX channel_name ON tidewheel.channel USING btree (COALESCE(tena
 
 CREATE INDEX delivery_due ON tidewheel.delivery USING btree (next_at) WHERE (state = 'pending'::text);
 
+CREATE INDEX delivery_ended ON tidewheel.delivery USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+
 CREATE INDEX delivery_job ON tidewheel.delivery USING btree (job_id) WHERE (job_id IS NOT NULL);
+
+CREATE INDEX delivery_line ON tidewheel.delivery USING btree (channel, next_at) WHERE (state = 'pending'::text);
 
 CREATE INDEX dependency_parent ON tidewheel.dependency USING btree (parent, child);
 
@@ -1001,6 +1022,8 @@ CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
 CREATE INDEX occurrence_undecided ON tidewheel.occurrence USING btree (undecided, fire_at) WHERE (undecided IS NOT NULL);
 
 CREATE INDEX run_note_age ON tidewheel.run_note USING btree (updated_at);
+
+CREATE INDEX schedule_coming ON tidewheel.schedule USING btree (tenant, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 
 CREATE INDEX schedule_next ON tidewheel.schedule USING btree (shard, next_fire_at) WHERE (next_fire_at IS NOT NULL);
 

@@ -1,5 +1,6 @@
 """Reading: one job, lists of jobs, attempts and counts."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -8,20 +9,25 @@ from uuid import UUID
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.ids import make_id, time_of
 from tidewheel.model.job import Attempt, Job
+from tidewheel.model.job_words import JobWords, read_words
 from tidewheel.model.states import REDRIVABLE, State
-from tidewheel.store.base import RUNNING_ONLY, Count, Counts, JobFilter, Page
+from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter, Page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, tenant_id
 from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_gates, with_notes
 
 SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
+WORD_SCAN = 5_000
+"""The same for a page whose rows are searched for words, which takes longer."""
 MAX_PAGE = 1000
 _WIDTH = len(JobRow._fields)
 LAST_ID = UUID(int=2**128 - 1)
 FIRST_ID = make_id(1, 0)
 """Above the ids of the tables' keels."""
 _SKEW = timedelta(days=1)
+_SPECIAL = re.compile(r"[\\%_]")
+_ESCAPED = r"\\\g<0>"
 _FEW = frozenset(REDRIVABLE)
 """They have partitions of their own."""
 
@@ -61,12 +67,25 @@ class Searching(Part):
             raise NotFound("job", job_id)
         return [attempt_of(row, DIALECT) for row in rows]
 
-    async def counts(self, *, tenant: str | None = None) -> Counts:
+    async def counts(self, *, tenant: str | None = None, fresh: bool = False) -> Counts:
         async def look(connection: Connection) -> Counts:
-            rows = await connection.fetch(SQL["counts"], tenant)
-            return Counts(await connection.fetchval(SQL["census_at"]), [_count(row) for row in rows])
+            rows = await connection.fetch(SQL["counts"], tenant, None, None, None, None)
+            counted = Counts(await connection.fetchval(SQL["census_at"]), [_count(row) for row in rows])
+            return await _fresh(connection, tenant) or counted if fresh and counted.active <= MOST_FRESH else counted
 
         return await self._db.read(look)
+
+
+async def _fresh(connection: Connection, tenant: str | None) -> Counts | None:
+    """Count anew what is active; None if that is too much."""
+    number = None if tenant is None else await tenant_id(connection, tenant)
+    name, own = ("fresh_counts", []) if number is None else ("fresh_counts_of_tenant", [number])
+    near = await connection.fetch(SQL[name], MOST_FRESH + 1, *own)
+    if sum(row["jobs"] for row in near) > MOST_FRESH:
+        return None
+    columns = [[row[column] for row in near] for column in ("lane", "state", "priority", "jobs")]
+    rows = await connection.fetch(SQL["counts"], tenant, *columns)
+    return Counts(await connection.fetchval(SQL["store_now"]), [_count(row) for row in rows])
 
 
 def check_page(limit: int) -> int:
@@ -93,17 +112,21 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
         number = await tenant_id(connection, where.tenant)
         if number is None:
             return Page([])
-    bounds, way = _bounds(where, after), _way(where, number)
+    sought = None if where.text is None else read_words(where.text)
+    bounds, way = _bounds(where, after, sought), _way(where, number)
     states = None if where.states is None else [state.value for state in where.states]
     label = None if where.label is None else list(where.label)
     filters = (states, where.kind, where.queue, where.schedule_id, label)
-    last = (*([SCAN] if way.is_long else []), limit, where.created_from, where.created_before, *way.listed_by)
+    created = (where.created_from, where.created_before)
+    patterns = _patterns(sought)
+    scan = SCAN if patterns is None else min(SCAN, WORD_SCAN)
+    last = (*([scan] if way.is_long else []), limit, *created, *way.listed_by, patterns)
     rows = await connection.fetch(SQL[f"list_{way.name}"], *bounds, *filters, *last)
     edge = None
     if way.is_long:
         # One table may have filled the page from beyond the place where the reading of the other stopped.
         lowest = rows[-1]["id"] if len(rows) == limit else bounds[1]
-        edge = await connection.fetchval(SQL[f"edge_{way.name}"], bounds[0], lowest, SCAN, *way.bounded_by)
+        edge = await connection.fetchval(SQL[f"edge_{way.name}"], bounds[0], lowest, scan, *way.bounded_by)
     seen = [row for row in rows if edge is None or row["id"] >= edge]
     jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
     return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)
@@ -138,12 +161,22 @@ async def completed(connection: Connection, jobs: list[Job]) -> list[Job]:
     return with_gates(jobs, map(gate_of, await connection.fetch(SQL["gates"]))) if are_gated(jobs) else jobs
 
 
-def _bounds(where: JobFilter, after: UUID | None) -> tuple[UUID, UUID]:
+def _bounds(where: JobFilter, after: UUID | None, sought: JobWords | None) -> tuple[UUID, UUID]:
     """Return the range of ids to read: an id carries about the time at which its job was made."""
-    below = after or LAST_ID
+    below, floor = after or LAST_ID, FIRST_ID
     if where.created_before is not None:
         below = min(below, _id_at(where.created_before + _SKEW))
-    return below, FIRST_ID if where.created_from is None else _id_at(where.created_from - _SKEW)
+    if where.created_from is not None:
+        floor = _id_at(where.created_from - _SKEW)
+    if sought is not None and sought.job_id is not None:
+        below, floor = min(below, UUID(int=min(sought.job_id.int + 1, LAST_ID.int))), max(floor, sought.job_id)
+    return below, floor
+
+
+def _patterns(sought: JobWords | None) -> list[str] | None:
+    """Return what LIKE compares words with."""
+    words = () if sought is None else sought.words
+    return [f"%{_SPECIAL.sub(_ESCAPED, word)}%" for word in words] or None
 
 
 def _id_at(instant: datetime) -> UUID:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from tidewheel.model.histogram import count, from_text, to_text
+from tidewheel.model.states import State
 from tidewheel.model.statistics import (
     HOUR,
     KEEP_MINUTES,
@@ -20,6 +21,8 @@ from tidewheel.model.statistics import (
 from tidewheel.store.counting import Numbers, StatKey, added_up
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import Part
+
+_COUNTED: Final = ("lane", "state", "jobs")
 
 
 class Statistics(Part):
@@ -41,10 +44,18 @@ class Statistics(Part):
 
         return points_of(await self._db.read(look), checked)
 
+    async def finished(self) -> dict[tuple[str, State], int]:
+        found = await self._db.read(lambda connection: connection.fetch(SQL["finished"]))
+        return {(row["queue"], State(row["state"])): row["jobs"] for row in found}
+
+    async def missed(self) -> int:
+        return await self._db.read(lambda connection: connection.fetchval(SQL["missed"])) or 0
+
     async def fold_statistics(self, *, limit: int = 1000) -> int:
         async def fold(connection: Connection) -> int:
             await connection.execute(SQL["lock_statistics"])
             ended = await connection.fetch(SQL["take_ended"], limit)
+            await connection.execute(SQL["add_finished"], *([row[name] for row in ended] for name in _COUNTED))
             noted = ((_key(row, MINUTE), _counted(row)) for row in ended)
             await _add(connection, noted, hour=False)
             minutes = await connection.fetch(SQL["take_minutes"], KEEP_MINUTES, limit)

@@ -19,7 +19,7 @@ from tidewheel.model.dead_letter import (
     check_rate,
 )
 from tidewheel.model.job import Job
-from tidewheel.model.submission import MAX_ARGS_BYTES
+from tidewheel.model.submission import MOST_ARGS_BYTES
 from tidewheel.store.dead_letters import ALL_DEAD, AT_ONCE
 from tidewheel.store.remote.documents import JobDocument
 from tidewheel.store.remote.transport import Transport, tenant_header
@@ -107,7 +107,7 @@ class DeadLetters:
         if args is None:  # for the server that means those that it has
             raise Invalid("args", "must be an object, not null")
         path, headers = f"{_ALL}/{job_id}/retry", tenant_header(tenant)
-        body = {"args": Raw(check_json("args", args, max_bytes=MAX_ARGS_BYTES).encode())}
+        body = {"args": Raw(check_json("args", args, max_bytes=MOST_ARGS_BYTES).encode())}
         return (await self._transport.post(path, body, JobDocument, safe=False, headers=headers)).record()
 
 

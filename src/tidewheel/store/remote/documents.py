@@ -10,7 +10,7 @@ from tidewheel.model.cap import Overflow, QueueCap
 from tidewheel.model.dependency import OnParentFailure, Relative
 from tidewheel.model.gate import Gate
 from tidewheel.model.job import Attempt, Job
-from tidewheel.model.limit import Limit, LimitRule
+from tidewheel.model.limit import Limit, LimitRule, LimitUse
 from tidewheel.model.log import LogLine, LogStream
 from tidewheel.model.outcome import Failure, Usage
 from tidewheel.model.priority import parse_priority
@@ -184,6 +184,11 @@ class LimitDocument(msgspec.Struct, frozen=True):
     tokens: int | None
     rule: str | None
     tenant: str
+    waiting: int | None = None
+    holders: list[UUID] | None = None
+
+    def use(self) -> LimitUse:
+        return LimitUse(self.tenant, self.key, self.waiting or 0, self.holders or [])
 
     def record(self) -> Limit:
         pace = pace_of(self.rate, self.burst)

@@ -9,7 +9,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.cap import QueueCap, check_cap
 from tidewheel.model.gate import Gate, GateSpec, check_gate
-from tidewheel.model.limit import Limit, LimitRule, check_limit, check_rule
+from tidewheel.model.limit import Limit, LimitRule, LimitUse, check_limit, check_rule
 from tidewheel.model.rate import Pace
 from tidewheel.model.schedule import Declared, ScheduleSpec
 from tidewheel.model.worker_protocol import DeclarationAnswer
@@ -66,9 +66,22 @@ class Flow:
         headers = tenant_header(tenant) | _if_match(version)
         await self._transport.write("DELETE", path_of("limits", key), safe=False, headers=headers)
 
-    async def limits(self, *, tenant: str | None = None, key: str | None = None) -> list[Limit]:
+    async def limit(self, key: str, *, tenant: str = "default") -> Limit:
+        headers = tenant_header(tenant)
+        return (await self._transport.get(path_of("limits", key), LimitDocument, headers=headers)).record()
+
+    async def limits(
+        self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
+    ) -> list[Limit]:
         found = await self._transport.get("/v1/limits", LimitList, headers=tenant_header(tenant))
-        return [limit.record() for limit in found.limits if key in (None, limit.key)]
+        places = [(one.tenant, one.key) for one in found.limits]
+        first = places.index(after) + 1 if after in places else 0
+        return [one.record() for one in found.limits[first:][:limit]]
+
+    async def limit_uses(self, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
+        found = await self._transport.get("/v1/limits", LimitList, {"use": "true"}, headers=tenant_header(None))
+        uses = {(one.tenant, one.key): one.use() for one in found.limits}
+        return [uses.get(key) or LimitUse(*key, 0, []) for key in keys]
 
     async def set_rule(self, rule: LimitRule) -> None:
         check_rule(rule)

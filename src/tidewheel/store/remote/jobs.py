@@ -9,9 +9,9 @@ from tidewheel.model.checks import check_text
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job, JobSpec, Submitted
 from tidewheel.model.log import LogLine
-from tidewheel.model.submission import prepare_all
+from tidewheel.model.submission import MOST_ARGS_BYTES, prepare_all
 from tidewheel.store.base import JobFilter, Page
-from tidewheel.store.records import check_page
+from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.remote.documents import (
     AcceptedBatch,
     AcceptedJob,
@@ -39,7 +39,8 @@ class Jobs:
     async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         if not specs:
             return []
-        bodies = [job_request(spec, one) for spec, one in zip(specs, prepare_all(specs), strict=True)]
+        prepared = prepare_all(specs, max_args_bytes=MOST_ARGS_BYTES)  # the server knows how much it takes
+        bodies = [job_request(spec, one) for spec, one in zip(specs, prepared, strict=True)]
         safe = all(spec.idempotency_key is not None for spec in specs)
         if len(bodies) == 1:
             answer = await self._transport.post("/v1/jobs", bodies[0], AcceptedJob, safe=safe)
@@ -114,6 +115,21 @@ class Jobs:
             if len(page.lines) < wanted:
                 break
             token, number = found[-1].token, found[-1].number
+        return found
+
+    async def last_logs(
+        self, job_id: UUID, *, tenant: str | None = None, before: tuple[int, int] | None = None, limit: int = 1000
+    ) -> list[LogLine]:
+        check_last_page(before, limit)
+        found: list[LogLine] = []
+        while len(found) < limit:
+            wanted = min(limit - len(found), MOST_LINES)
+            query = {"limit": wanted, "last": "true", "before": None if before is None else "{}.{}".format(*before)}
+            page = await self._transport.get(f"/v1/jobs/{job_id}/logs", LinePage, query, headers=tenant_header(tenant))
+            found = [*(line.record(job_id) for line in page.lines), *found]
+            if len(page.lines) < wanted:
+                break
+            before = (found[0].token, found[0].number)
         return found
 
 

@@ -83,8 +83,9 @@ class Looking:
     async def why(self, job_id: UUID, *, tenant: str | None = None) -> Explanation:
         return await self._transport.get(f"/v1/jobs/{job_id}/why", Explanation, headers=tenant_header(tenant))
 
-    async def counts(self, *, tenant: str | None = None) -> Counts:
-        found = await self._transport.get("/v1/queues", CountList, {"full": "true"}, headers=tenant_header(tenant))
+    async def counts(self, *, tenant: str | None = None, fresh: bool = False) -> Counts:
+        query = {"full": "true", "fresh": str(fresh).lower()}
+        found = await self._transport.get("/v1/queues", CountList, query, headers=tenant_header(tenant))
         return Counts(found.as_of or NEVER, [count.record() for count in found.counts])
 
     async def erase(self, job_id: UUID, *, by: Actor) -> Job:

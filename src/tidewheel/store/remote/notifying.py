@@ -1,12 +1,12 @@
 """Channels, subscriptions and the delivery log over HTTP."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 
-from tidewheel.model.channel import Channel, ChannelSpec, ChannelType, NewChannel
+from tidewheel.model.channel import KEEP_OLD, Channel, ChannelSpec, ChannelType, NewChannel
 from tidewheel.model.checks import parse_duration
 from tidewheel.model.notification import (
     Delivery,
@@ -132,6 +132,13 @@ class Notifying:
     async def enable_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Channel:
         path, headers = f"/v1/channels/{channel_id}/enable", tenant_header(tenant)
         return (await self._transport.post(path, None, ChannelDocument, safe=True, headers=headers)).record()
+
+    async def rotate_secret(
+        self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
+    ) -> NewChannel:
+        path, body = f"/v1/channels/{channel_id}/rotate", {"keep": keep.total_seconds()}
+        made = await self._transport.post(path, body, ChannelDocument, safe=False, headers=tenant_header(tenant))
+        return NewChannel(channel=made.record(), secret=made.secret)
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         check_subscription(spec)

@@ -11,6 +11,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.cap import QueueCap
 from tidewheel.model.gate import GateSpec
 from tidewheel.model.job import JobSpec
+from tidewheel.model.job_words import read_words
 from tidewheel.model.limit import LimitRule
 from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.priority import Priority, parse_priority
@@ -81,6 +82,7 @@ def find_query(where: JobFilter, limit: int, after: object) -> dict[str, Any]:
         "schedule_id": where.schedule_id,
         "label": None if where.label is None else "=".join(where.label),
         "error": where.error,
+        "q": None if where.text is None else _readable(where.text),
         "created_after": None if where.created_from is None else where.created_from.isoformat(),
         "created_before": None if where.created_before is None else where.created_before.isoformat(),
         "limit": limit,
@@ -152,6 +154,11 @@ def rule_body(rule: LimitRule) -> dict[str, Any]:
 def cap_body(cap: QueueCap) -> dict[str, Any]:
     """Return the body that sets a cap; its tenant goes by the header."""
     return {"most": cap.most, "overflow": cap.overflow}
+
+
+def _readable(text: str) -> str:
+    read_words(text)  # says what is wrong with it
+    return text
 
 
 def _failure(error: Failure) -> Failure:

@@ -11,7 +11,8 @@ from tidewheel.model.misfire import Misfire, MisfirePolicy
 from tidewheel.model.overlap import Overlap
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import Needs
-from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec, Source
+from tidewheel.model.schedule import Fate, Occurrence, PastOccurrence, Schedule, ScheduleSpec, Source
+from tidewheel.model.states import State
 from tidewheel.store.remote.documents import RetryDocument
 from tidewheel.store.remote.requests import priority_name, retry_body
 from tidewheel.triggers import Cron, Interval, Once, Rule, Trigger, to_json
@@ -121,6 +122,23 @@ class OccurrenceDocument(msgspec.Struct, frozen=True):
     def record(self, schedule_id: UUID) -> Occurrence:
         told = {name: getattr(self, name) for name in OccurrenceDocument.__struct_fields__}
         return Occurrence(schedule_id=schedule_id, **told)
+
+
+class PastDocument(OccurrenceDocument, frozen=True, kw_only=True):
+    """One of the past."""
+
+    schedule_id: UUID
+    state: State | None
+    started_at: datetime | None
+
+    def past(self) -> PastOccurrence:
+        return PastOccurrence(self.record(self.schedule_id), self.state, self.started_at)
+
+
+class PastList(msgspec.Struct, frozen=True):
+    """Occurrences of the past."""
+
+    occurrences: list[PastDocument]
 
 
 class TriggeredDocument(OccurrenceDocument, frozen=True, kw_only=True):

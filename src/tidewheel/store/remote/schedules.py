@@ -1,27 +1,36 @@
 """Schedules over HTTP."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.checks import check_name
-from tidewheel.model.schedule import Occurrence, Schedule, ScheduleSpec, Triggered
+from tidewheel.model.schedule import Occurrence, PastOccurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.store.remote.requests import priority_name
 from tidewheel.store.remote.schedule_documents import (
     RULES,
     OccurrenceList,
+    PastList,
     ScheduleDocument,
     SchedulePage,
     TriggeredDocument,
     schedule_body,
 )
 from tidewheel.store.remote.transport import Transport, read, tenant_header
-from tidewheel.store.scheduling import Backfill, check_backfill, check_schedule_page, check_trigger_key
+from tidewheel.store.scheduling import (
+    Backfill,
+    check_backfill,
+    check_occurrence_page,
+    check_schedule_page,
+    check_trigger_key,
+)
 
 MOST_SHOWN: Final = 200
 """How many a server shows on one page."""
+MOST_AT_ONCE: Final = 50
+"""Of how many schedules a server tells the past at once."""
 _ALL: Final = "/v1/schedules"
 
 
@@ -115,10 +124,26 @@ class Schedules:
             after = page[-1].id
         return found
 
+    async def coming_schedules(self, *, tenant: str, limit: int = 50) -> list[Schedule]:
+        query = {"coming": "true", "limit": min(check_schedule_page(limit), MOST_SHOWN)}
+        page = await self._transport.get(_ALL, SchedulePage, query, headers=tenant_header(tenant))
+        return [schedule.record() for schedule in page.schedules]
+
+    async def past_occurrences(
+        self, schedule_ids: Sequence[UUID], *, each: int = 10, tenant: str | None = None
+    ) -> list[PastOccurrence]:
+        found: list[PastOccurrence] = []
+        for first in range(0, len(schedule_ids), MOST_AT_ONCE):
+            named = ",".join(map(str, schedule_ids[first:][:MOST_AT_ONCE]))
+            query = {"schedule_id": named, "each": min(check_schedule_page(each), MOST_SHOWN)}
+            page = await self._transport.get("/v1/occurrences", PastList, query, headers=tenant_header(tenant))
+            found += [one.past() for one in page.occurrences]
+        return found
+
     async def occurrences(
         self, schedule_id: UUID, *, limit: int = 50, before: datetime | None = None, tenant: str | None = None
     ) -> list[Occurrence]:
-        check_schedule_page(limit)
+        check_occurrence_page(limit, before)
         path, headers = f"{_ALL}/{schedule_id}/occurrences", tenant_header(tenant)
         found: list[Occurrence] = []
         while len(found) < limit:

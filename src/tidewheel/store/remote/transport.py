@@ -25,7 +25,6 @@ KEEP_IDLE: Final = 10.0
 AT_ONCE: Final = 100
 TRIES: Final = 3
 FIRST_PAUSE: Final = 0.05
-MOST_PAUSE: Final = 5.0
 NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 ALL_TENANTS: Final = "*"
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -44,10 +43,10 @@ class Place(msgspec.Struct, frozen=True):
 class Transport:
     """Sends requests to one server."""
 
-    def __init__(self, place: Place, clock: Clock, *, patient: bool = False) -> None:
+    def __init__(self, place: Place, clock: Clock, *, patience: float = 0.0) -> None:
         self._clock = clock
-        self._patient = patient
-        """Whether to come again when the server says so; workers have a patience of their own."""
+        self._patience = patience
+        """For how many seconds one call comes again when the server says so; workers have a patience of their own."""
         headers = {"user-agent": "tidewheel"}
         if place.key is not None:
             headers["authorization"] = f"Bearer {place.key}"
@@ -64,15 +63,21 @@ class Transport:
         await self.client.aclose()
 
     async def get(
-        self, path: str, kind: type[T], query: Mapping[str, Any] = NOTHING, *, headers: Mapping[str, str] = NOTHING
+        self,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, Any] = NOTHING,
+        *,
+        headers: Mapping[str, str] = NOTHING,
+        patience: float | None = None,
     ) -> T:
-        """Fetch something; what is None in the query is left out."""
+        """Fetch something; what is None in the query is left out. `patience` is for callers with a deadline."""
         given = {name: value for name, value in query.items() if value is not None}
         try:
             request = self.client.build_request("GET", path, headers=headers, params=given)
         except UnicodeError:
             raise Invalid("query", "must not contain half of a surrogate pair") from None
-        return read(await self.send(request, safe=True), kind)
+        return read(await self.send(request, safe=True, patience=patience), kind)
 
     async def post(self, path: str, body: Any, kind: type[T], *, safe: bool, headers: Mapping[str, str] = NOTHING) -> T:
         """Do something; `safe` says whether it may be sent twice."""
@@ -89,17 +94,22 @@ class Transport:
             request = self.client.build_request(method, path, headers=typed, content=_bytes(body))
         return await self.send(request, safe=safe)
 
-    async def send(self, request: httpx.Request, *, safe: bool) -> bytes:
-        """Send a request, again if it may be sent again, and return what is answered."""
-        pause = FIRST_PAUSE
+    async def send(self, request: httpx.Request, *, safe: bool, patience: float | None = None) -> bytes:
+        """Send a request, again if it may be sent again, and return what is answered.
+
+        A server that names a time is not asked before that has passed; if that is later than one would wait, its
+        answer is raised at once.
+        """
+        pause, left_to_wait = FIRST_PAUSE, self._patience if patience is None else patience
         for left in reversed(range(TRIES)):
             answer = await self._try(request)
             if isinstance(answer, httpx.Response) and answer.status_code < _BAD:
                 return answer.content
             error, again = self._judge(request, answer, safe=safe)
-            if not left or again is None:
+            if not left or again is None or again > left_to_wait:
                 raise error
-            await self._clock.sleep(min(max(pause, again), MOST_PAUSE))
+            left_to_wait -= again
+            await self._clock.sleep(max(pause, again))
             pause = 2 * pause
         raise AssertionError
 
@@ -119,7 +129,7 @@ class Transport:
             return _fault(request, answer), 0 if safe or isinstance(answer, NOT_SENT) else None
         wait = _retry_after(answer)
         error = error_of(answer.status_code, answer.content, wait)
-        may = self._patient and answer.status_code in _LATER and (safe or not isinstance(error, OutcomeUnknown))
+        may = self._patience and answer.status_code in _LATER and (safe or not isinstance(error, OutcomeUnknown))
         return error, wait if may else None
 
     @asynccontextmanager

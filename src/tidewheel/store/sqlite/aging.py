@@ -37,7 +37,7 @@ class Ages:
         self._beyond = _FIRST
 
     async def expire(self, read: Read, write: Write, max_age: timedelta, limit: int) -> int:
-        """See `store.base.UpkeepStore.expire_old`."""
+        """See `store.keeping.UpkeepStore.expire_old`."""
         ended = 0
         for _ in range(PIECES):
             seen = await read(lambda connection: self._look(connection, max_age, limit))

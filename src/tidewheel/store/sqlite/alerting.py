@@ -22,20 +22,24 @@ from tidewheel.model.alert import (
     DiskFact,
     Finding,
     KindFact,
+    LaneFact,
     QueueFact,
     ScheduleFact,
+    TableFact,
     Window,
     WindowSpec,
     check_window_spec,
     muted_by,
+    not_taken,
     turn,
 )
 from tidewheel.model.notification import Event
 from tidewheel.store.access import check_keys_page
-from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, window_of
+from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, lane_of, window_of
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, decode_keys, instant, json_text, micros, some, span, timedelta_of
+from tidewheel.store.sqlite.working import workers
 
 T = TypeVar("T")
 
@@ -59,6 +63,9 @@ class Alerting:
     async def queue_waits(self) -> list[QueueFact]:
         now = micros(self._clock.now())
         return await self._read(lambda connection: _queues(connection, now))
+
+    async def table_facts(self) -> list[TableFact]:
+        return []
 
     async def keep_alerts(self, findings: Sequence[Finding]) -> int:
         return await self._write(lambda session: _keep(session, findings))
@@ -119,14 +126,22 @@ def _queues(connection: apsw.Connection, now: int) -> list[QueueFact]:
     return [QueueFact(queue, timedelta_of(waits), workers) for queue, waits, workers in found]
 
 
+def _lanes(connection: apsw.Connection, now: int) -> list[LaneFact]:
+    living = [worker for worker in workers(connection, alive=True) if worker.lease_until > instant(now)]
+    found = rows(connection, "lane_facts", {"now": now})
+    return not_taken([lane_of(row, timedelta_of(row[4])) for row in found], living)
+
+
 def _facts(connection: apsw.Connection, now: int, path: Path) -> AlertFacts:
     kinds = rows(connection, "kind_facts", {"since": now - span(LOOK_BACK)})
     schedules = rows(connection, "schedule_facts", {"now": now})
     return AlertFacts(
         queues=_queues(connection, now),
+        lanes=_lanes(connection, now),
         kinds=[KindFact(*row) for row in kinds],
         schedules=[
-            ScheduleFact(row[0], row[1], some(timedelta_of, row[2]), some(instant, row[3])) for row in schedules
+            ScheduleFact(row[0], row[1], some(timedelta_of, row[2]), some(instant, row[3]), some(timedelta_of, row[4]))
+            for row in schedules
         ],
         disks=[DiskFact(path.name, shutil.disk_usage(path.parent).free)],
         clocks=[ClockFact(name, timedelta_of(ahead)) for name, ahead in rows(connection, "clock_facts", {"now": now})],

@@ -14,7 +14,7 @@ from tidewheel.store.access import check_keys_page
 from tidewheel.store.artifact_rows import artifact_of, being_deleted
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import DIALECT, json_text, span
+from tidewheel.store.sqlite.values import DIALECT, id_of, json_text, span
 
 T = TypeVar("T")
 _LAST: Final = b"\xff" * 16
@@ -54,6 +54,10 @@ class Artifacts:
 
     async def close_graves(self, digests: Sequence[str]) -> None:
         await self._write(lambda session: session.run("close_graves", digests=json_text(list(digests))))
+
+    async def known_jobs(self, job_ids: Sequence[UUID]) -> set[UUID]:
+        named = {"jobs": json_text(list(job_ids))}
+        return {id_of(row[0]) for row in await self._read(lambda connection: rows(connection, "find_jobs", named))}
 
     async def signing_key(self) -> bytes:
         key: bytes = await self._read(lambda connection: value(connection, "signing_key", {}))

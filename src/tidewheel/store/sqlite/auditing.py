@@ -12,9 +12,9 @@ from tidewheel.model.access import Actor
 from tidewheel.model.audit import AuditFilter, AuditPage, Change, prepare_changes
 from tidewheel.model.job import Job
 from tidewheel.store.access_rows import SCAN, entry_of, job_erased
-from tidewheel.store.records import job_of
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.log_lines import unindex
+from tidewheel.store.sqlite.searching import job_in
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, id_of, micros, some, span
 
@@ -77,7 +77,7 @@ def erase(session: Session, job_id: UUID, by: Actor) -> Job:
     found = session.rows("get", id=job_id.bytes, tenant=by.tenant)
     if not found:
         raise NotFound("job", job_id)
-    job = job_of(found[0][:-1], DIALECT)
+    job = job_in(found[0])
     if tenant is None:
         raise NotFinished(job_id, job.state)
     return job

@@ -25,12 +25,12 @@ from tidewheel.model.job import Job
 from tidewheel.model.outcome import NO_DELAY
 from tidewheel.model.submission import prepare_args
 from tidewheel.store.dead_letters import ALL_DEAD, AT_ONCE
-from tidewheel.store.records import failure_of, job_of
+from tidewheel.store.records import failure_of
 from tidewheel.store.sqlite import depending, steering
 from tidewheel.store.sqlite.connection import rows, value
-from tidewheel.store.sqlite.searching import check_page
+from tidewheel.store.sqlite.searching import check_page, job_in
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import DIALECT, id_of, instant, micros, some
+from tidewheel.store.sqlite.values import id_of, instant, micros, some
 
 T = TypeVar("T")
 _FIRST: Final = b""
@@ -58,7 +58,7 @@ class DeadLetters:
         beyond = _LAST if after is None else after.bytes
         values = {**_values(where), "limit": check_page(limit), "after": beyond}
         found = await self._read(lambda connection: rows(connection, "list_dead", values))
-        return [job_of(row[:-1], DIALECT) for row in found]
+        return [job_in(row) for row in found]
 
     async def count_dead(self, where: DeadFilter = ALL_DEAD) -> int:
         values = _values(where)
@@ -99,12 +99,12 @@ class DeadLetters:
         found = session.rows("get", id=job_id.bytes, tenant=tenant)
         if not found:
             raise NotFound("job", job_id)
-        job = job_of(found[0][:-1], DIALECT)
+        job = job_in(found[0])
         text = prepare_args(args, job.after, max_args_bytes=self.max_args_bytes)
         edited = session.rows("edit_dead", id=job_id.bytes, args=text)
         if not edited or not steering.redrive(session, {job_id: NO_DELAY}, tenant):
             raise not_sent(job)
-        return job_of(session.rows("get", id=job_id.bytes, tenant=tenant)[0][:-1], DIALECT)
+        return job_in(session.rows("get", id=job_id.bytes, tenant=tenant)[0])
 
 
 def _send(

@@ -45,7 +45,7 @@ def relatives_named(connection: apsw.Connection, ids: Sequence[UUID]) -> list[Re
 
 
 def unblock(session: Session, limit: int, named: Sequence[UUID] | None = None) -> int:
-    """See `store.base.UpkeepStore.unblock`; with jobs named, only for those."""
+    """See `store.keeping.UpkeepStore.unblock`; with jobs named, only for those."""
     names = None if named is None else json_text(named)
     taken = session.rows("take_ended_parents", named=names, limit=limit)
     parents = {id_of(parent): EndedParent(state, id_of(beyond)) for parent, state, beyond in taken}

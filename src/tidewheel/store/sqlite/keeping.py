@@ -19,14 +19,14 @@ _waiting: Final = msgspec.json.Decoder(list[Waiting]).decode
 
 
 def expire(session: Session, limit: int) -> int:
-    """See `store.base.UpkeepStore.expire`."""
+    """See `store.keeping.UpkeepStore.expire`."""
     now = session.now
     jobs = _waiting(session.value("overdue", now=now, limit=limit))
     return end_waiting(session, jobs, Cause.EXPIRED, "its start deadline passed", now)
 
 
 def drop_gated(session: Session, limit: int) -> int:
-    """See `store.base.UpkeepStore.drop_gated`."""
+    """See `store.keeping.UpkeepStore.drop_gated`."""
     jobs = _waiting(session.value("behind_drop_gates", limit=limit))
     reasons = {}
     for number in {job.lane for job in jobs}:

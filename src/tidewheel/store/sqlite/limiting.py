@@ -2,24 +2,27 @@
 
 from collections.abc import Sequence
 from typing import Any, Final
+from uuid import UUID
 
 import apsw
 import msgspec
 
 from tidewheel.errors import NotFound
-from tidewheel.model.limit import Limit, LimitRule, limit_of, rule_from
+from tidewheel.model.limit import MOST_HOLDERS, MOST_WAITING, Limit, LimitRule, LimitUse, limit_of, rule_from
 from tidewheel.model.rate import Pace
 from tidewheel.model.version import check_limit_version
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.limits import Key, ensure_limit, let_go
 from tidewheel.store.sqlite.session import Session
+from tidewheel.store.sqlite.values import json_text
 
+_ids: Final = msgspec.json.Decoder(list[UUID]).decode
 _keys: Final = msgspec.json.Decoder(list[tuple[int, str]]).decode
 
 
 def change_limit(session: Session, asked: Limit, version: int | None) -> Limit:
     """See `store.limiting.LimitStore.set_limit`."""
-    check_limit_version(asked.key, _limit(session, asked.key, asked.tenant), version)
+    check_limit_version(asked.key, _find(session.connection, asked.key, asked.tenant, session.now), version)
     return set_limit(session, asked.key, asked.most, asked.rate, asked.tenant)
 
 
@@ -30,18 +33,13 @@ def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, t
     session.rows("recount", tenant=number, key=key)
     let_go(session, [(number, key)], session.now)
     session.stir()
-    ((row),) = session.rows("limits", tenant=tenant, key=key)
-    return limit_of(row, session.now)
-
-
-def _limit(session: Session, key: str, tenant: str) -> Limit | None:
-    return next((limit_of(row, session.now) for row in session.rows("limits", tenant=tenant, key=key)), None)
+    return limit(session.connection, key, tenant, session.now)
 
 
 def remove_limit(session: Session, key: str, tenant: str, version: int | None) -> None:
     """See `store.limiting.LimitStore.remove_limit`."""
     number = session.lanes.known_tenant(tenant)
-    check_limit_version(key, _limit(session, key, tenant), version)
+    check_limit_version(key, _find(session.connection, key, tenant, session.now), version)
     if number is None or not drop_limit(session, (number, key)):
         raise NotFound("limit", key)
 
@@ -57,9 +55,36 @@ def drop_limit(session: Session, key: Key) -> bool:
     return removed
 
 
-def limits(connection: apsw.Connection, tenant: str | None, key: str | None, now: int) -> list[Limit]:
-    """See `store.limiting.LimitStore.limits`."""
-    return [limit_of(row, now) for row in rows(connection, "limits", {"tenant": tenant, "key": key})]
+def limit(connection: apsw.Connection, key: str, tenant: str, now: int) -> Limit:
+    """See `store.limiting.LimitStore.limit`."""
+    found = _find(connection, key, tenant, now)
+    if found is None:
+        raise NotFound("limit", key)
+    return found
+
+
+def _find(connection: apsw.Connection, key: str, tenant: str, now: int) -> Limit | None:
+    one = {"tenant": tenant, "key": key, "limit": 1, "after_tenant": None, "after_key": None}
+    return next((limit_of(row, now) for row in rows(connection, "limits", one)), None)
+
+
+def limits(
+    connection: apsw.Connection, tenant: str | None, page: tuple[int | None, tuple[str, str] | None], now: int
+) -> list[Limit]:
+    """See `store.limiting.LimitStore.limits`; a page is how many, and after which."""
+    limit, after = page
+    beyond = dict(zip(("after_tenant", "after_key"), after or (None, None), strict=True))
+    values = {"tenant": tenant, "key": None, "limit": limit, **beyond}
+    return [limit_of(row, now) for row in rows(connection, "limits", values)]
+
+
+def uses(connection: apsw.Connection, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
+    """See `store.limiting.LimitStore.limit_uses`."""
+    named = json_text(keys)
+    waiting = [row[0] for row in rows(connection, "limit_waiters", {"keys": named, "most": MOST_WAITING})]
+    found = rows(connection, "limit_holders", {"keys": named})
+    holders = {(tenant, key): _ids(ids)[:MOST_HOLDERS] for tenant, key, ids in found}
+    return [LimitUse(*key, number, holders.get(key, [])) for key, number in zip(keys, waiting, strict=True)]
 
 
 def put_rules(session: Session, new: Sequence[LimitRule]) -> int:

@@ -7,7 +7,7 @@ from uuid import UUID
 import apsw
 
 from tidewheel.model.log import LogLine
-from tidewheel.model.log_piece import Piece, StoredPiece, merge
+from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before
 from tidewheel.model.log_query import LogPage, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
@@ -75,6 +75,22 @@ def logs(
         lines += merge(found, after)
         after = (lines[-1].token, lines[-1].number)
     return lines[:limit]
+
+
+def last_logs(
+    connection: apsw.Connection, job_id: UUID, tenant: str | None, before: tuple[int, int], limit: int
+) -> list[LogLine]:
+    """See `store.telling.LogStore.last_logs`."""
+    get(connection, job_id, tenant)
+    lines: list[LogLine] = []
+    while len(lines) < limit:
+        values = {"id": job_id.bytes, "token": before[0], "number": before[1], "limit": limit - len(lines)}
+        found = [StoredPiece(id_of(row[0]), *row[1:]) for row in rows(connection, "last_logs", values)]
+        if not found:
+            break
+        lines = [*merge_before(found, before), *lines]
+        before = (lines[0].token, lines[0].number)
+    return lines[-limit:]
 
 
 def search(connection: apsw.Connection, walk: Walk) -> LogPage:

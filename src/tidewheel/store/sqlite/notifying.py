@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -10,7 +10,16 @@ from uuid import UUID
 import apsw
 
 from tidewheel.errors import NotFound
-from tidewheel.model.channel import Channel, ChannelSpec, NewChannel, Parcel, prepare_channel
+from tidewheel.model.channel import (
+    KEEP_OLD,
+    Channel,
+    ChannelSpec,
+    NewChannel,
+    Parcel,
+    no_secret,
+    prepare_channel,
+    prepare_rotation,
+)
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     PATIENCE,
@@ -29,6 +38,7 @@ from tidewheel.store.notify_rows import (
     GONE,
     attempt_text,
     channel_of,
+    check_room,
     checked,
     definition_text,
     delivery_of,
@@ -38,6 +48,7 @@ from tidewheel.store.notify_rows import (
     parcel_of,
     subscription_of,
 )
+from tidewheel.store.notifying import USUAL_SHARES, Shares
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some, span
@@ -71,6 +82,21 @@ class Notifying:
         if not found:
             raise NotFound("channel", channel_id)
         return channel_of(found[0], DIALECT)
+
+    async def rotate_secret(
+        self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
+    ) -> NewChannel:
+        secret = prepare_rotation(keep, secrets.token_bytes)
+
+        def rotate(session: Session) -> NewChannel:
+            named = {"id": channel_id.bytes, "tenant": tenant}
+            found = session.rows("rotate_secret", secret=secret, until=session.now + span(keep), **named)
+            if not found:
+                there = session.value("has_channel", **named)
+                raise no_secret() if there else NotFound("channel", channel_id)
+            return NewChannel(channel=channel_of(found[0], DIALECT), secret=secret)
+
+        return await self._write(rotate)
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         own = checked(spec, tenant)
@@ -110,8 +136,9 @@ class Notifying:
     async def spread_happenings(self, *, limit: int = 500) -> int:
         return await self._write(lambda session: _spread(session, limit))
 
-    async def take_deliveries(self, *, limit: int = 20) -> list[Parcel]:
-        return await self._write(lambda session: _take(session, limit))
+    async def take_deliveries(self, shares: Shares = USUAL_SHARES, *, under_way: Sequence[UUID] = ()) -> list[Parcel]:
+        busy = json_text([channel.hex for channel in under_way])
+        return await self._write(lambda session: _take(session, shares, busy, shares.all - len(under_way)))
 
     async def close_delivery(self, parcel: Parcel, answer: Answer) -> bool:
         return await self._write(lambda session: _close(session, parcel, answer))
@@ -125,6 +152,7 @@ class Notifying:
 
 
 def _add_channel(session: Session, spec: ChannelSpec, kind: str, shown: str) -> Channel:
+    check_room("channels", session.value("count_channels", tenant=spec.tenant))
     added = session.rows(
         "add_channel",
         id=session.make_id().bytes,
@@ -152,6 +180,7 @@ def _subscribe(session: Session, spec: SubscriptionSpec, tenant: str | None) -> 
     channel = session.value("channel_named", tenant=tenant, name=spec.channel)
     if channel is None:
         raise NotFound("channel", spec.channel)
+    check_room("subscriptions", session.value("count_subscriptions", tenant=tenant))
     [row] = session.rows(
         "subscribe",
         id=session.make_id().bytes,
@@ -189,13 +218,14 @@ def _spread(session: Session, limit: int) -> int:
     return len(happenings)
 
 
-def _take(session: Session, limit: int) -> list[Parcel]:
+def _take(session: Session, shares: Shares, busy: str, room: int) -> list[Parcel]:
     now = session.now
     until = now + span(PATIENCE)
     parcels = []
-    for (number,) in session.rows("due_deliveries", now=now, limit=limit):
+    values = {"share": shares.channel, "owner_share": shares.owner, "busy": busy, "limit": max(0, room)}
+    for (number,) in session.rows("due_deliveries", now=now, **values):
         session.run("take_delivery", id=number, until=until)
-        parcels += [parcel_of(row, DIALECT) for row in session.rows("parcel", id=number)]
+        parcels += [parcel_of(row, DIALECT) for row in session.rows("parcel", id=number, now=now)]
     return parcels
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import apsw
@@ -15,20 +15,27 @@ from tidewheel.model.schedule import Fate, Occurrence, Schedule, Triggered, trig
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import prepare
 from tidewheel.store.faults import Fault
-from tidewheel.store.schedule_rows import backfill_job, occurrence_of, planned_job, schedule_of, triggered_job
-from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, shard_of
+from tidewheel.store.recording import Line
+from tidewheel.store.schedule_rows import (
+    backfill_job,
+    left_to_backfill,
+    occurrence_of,
+    overlap_of,
+    readable,
+    triggered_job,
+)
+from tidewheel.store.scheduling import Ahead, Backfill, check_backfill
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.ending import end_waiting
+from tidewheel.store.sqlite.recording import add_lines
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.schedules import at_version, get, waiting_of
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.submitting import known_by_key, submit
 from tidewheel.store.sqlite.values import DIALECT, id_of, instant, json_text, micros, some, span
-from tidewheel.triggers.planning import KEEP_OCCURRENCES, Plan
+from tidewheel.triggers.planning import KEEP_OCCURRENCES
 
 _TICK: Final = timedelta(microseconds=1)
-Key = tuple[UUID, int]
-"""A schedule and the time of one of its occurrences."""
 
 
 def look_ahead(connection: apsw.Connection, now: int, shard: int, within: timedelta, limit: int) -> Ahead:
@@ -37,33 +44,8 @@ def look_ahead(connection: apsw.Connection, now: int, shard: int, within: timede
     near = rows(connection, "schedules_near", {**values, "limit": limit})
     beyond = value(connection, "next_beyond", values)
     undecided = value(connection, "next_undecided", {"shard": shard})
-    schedules = [schedule_of(row, DIALECT) for row in near]
-    return Ahead(instant(now), schedules, some(instant, beyond), some(instant, undecided))
-
-
-def record(session: Session, plans: Sequence[Plan], fault: Fault) -> int:
-    """See `store.scheduling.OccurrenceStore.record_occurrences`."""
-    believed = [(plan.schedule.id, plan.schedule.version, some(micros, plan.schedule.next_fire_at)) for plan in plans]
-    standing = [row[0] for row in session.rows("standing", plans=json_text(believed))]
-    jobs: dict[Key, JobSpec] = {}
-    lines: list[Any] = []
-    for plan in map(plans.__getitem__, standing):
-        schedule = plan.schedule
-        undecided = None if schedule.most_alive is None else shard_of(schedule.id)
-        for planned in plan.occurrences:
-            job_id = session.make_id() if planned.outcome is Fate.MADE else None
-            key = (schedule.id, micros(planned.fire_at))
-            lines.append((*key, "planned", planned.outcome, planned.reason, job_id, job_id and undecided))
-            if job_id is not None:
-                jobs[key] = planned_job(schedule, job_id, planned.fire_at)
-    recorded = _add(session, lines)
-    fault("occurrences")
-    _make(session, [job for key, job in jobs.items() if key in recorded])
-    fault("jobs")
-    moves = [(*believed[at], some(micros, plans[at].next_fire_at), plans[at].fired) for at in standing]
-    session.run("advance_schedules", plans=json_text(moves))
-    fault("schedules")
-    return len(recorded)
+    schedules, unreadable = readable(near, DIALECT)
+    return Ahead(instant(now), schedules, some(instant, beyond), some(instant, undecided), unreadable)
 
 
 def trigger(session: Session, schedule_id: UUID, key: str | None, tenant: str | None) -> Triggered:
@@ -72,7 +54,7 @@ def trigger(session: Session, schedule_id: UUID, key: str | None, tenant: str | 
     if key is not None and (known := _known(session, schedule, key)) is not None:
         return Triggered(known, created=False)
     fire_at, job_id = instant(session.now), session.make_id()
-    while not _add(session, [(schedule_id, micros(fire_at), "manual", Fate.MADE, "", job_id, None)]):
+    while not add_lines(session, [Line(schedule_id, fire_at, "manual", Fate.MADE, "", job_id)]):
         fire_at += _TICK  # there is one of this very instant
     submit(session, [triggered_job(schedule, job_id, fire_at, key)])
     made = Occurrence(schedule_id=schedule_id, fire_at=fire_at, job_id=job_id, outcome=Fate.MADE, source="manual")
@@ -98,8 +80,9 @@ def backfill(session: Session, schedule_id: UUID, wish: Backfill, version: int, 
         schedule = msgspec.structs.replace(schedule, priority=wish.priority)
     times = check_backfill(wish)
     asked = json_text([micros(at) for at in times])
-    made = {row[0] for row in session.rows("made_before", schedule=schedule_id.bytes, times=asked)}
-    wanted = {at: session.make_id() for at in times if micros(at) not in made}
+    found = session.rows("recorded_before", schedule=schedule_id.bytes, times=asked)
+    left = left_to_backfill(schedule, times, {instant(at): bool(made) for at, made in found})
+    wanted = {at: session.make_id() for at in left}
     if not wish.dry_run:
         lines = [(micros(at), job_id) for at, job_id in wanted.items()]
         session.rows("backfill_occurrences", schedule=schedule_id.bytes, occurrences=json_text(lines), now=session.now)
@@ -132,14 +115,14 @@ def decide(session: Session, shard: int, limit: int, fault: Fault) -> int:
     if not due:
         return 0
     ids = json_text(list(due))
-    schedules = [schedule_of(row, DIALECT) for row in session.rows("schedules_named", ids=ids)]
+    bounds = [overlap_of(row, DIALECT) for row in session.rows("schedules_named", ids=ids)]
     alive: dict[UUID, list[Alive]] = {}
     for schedule_id, due_at, job_id, running in session.rows("alive_of_schedules", ids=ids, now=now):
         alive.setdefault(id_of(schedule_id), []).append(Alive(instant(due_at), id_of(job_id), bool(running)))
     skipped: dict[UUID, str] = {}
-    for schedule in schedules:
-        jobs, mine = alive.get(schedule.id, []), list(due[schedule.id])
-        overlaps = decide_due(schedule.overlap, schedule.max_concurrency, jobs, mine)
+    for bound in bounds:
+        jobs, mine = alive.get(bound.schedule_id, []), list(due[bound.schedule_id])
+        overlaps = decide_due(bound.overlap, bound.max_concurrency, jobs, mine)
         _carry_out(session, overlaps, now)
         skipped |= overlaps.skip
     fault("decided")
@@ -172,16 +155,6 @@ def _active(session: Session, job_id: UUID) -> Waiting:
 def retire(session: Session, limit: int) -> int:
     """See `store.scheduling.OccurrenceStore.retire_occurrences`."""
     return len(session.rows("retire_occurrences", until=session.now - span(KEEP_OCCURRENCES), limit=limit))
-
-
-def _add(session: Session, lines: Sequence[Any]) -> set[Key]:
-    """Record occurrences that are not there, and return which."""
-    if not lines:
-        return set()
-    added = session.rows("add_occurrences", occurrences=json_text(lines), now=session.now)
-    keys = {(id_of(schedule_id), fire_at) for schedule_id, fire_at in added}
-    session.run("tell_missed", added=json_text(list(keys)), now=session.now)
-    return keys
 
 
 def _make(session: Session, specs: Sequence[JobSpec]) -> None:

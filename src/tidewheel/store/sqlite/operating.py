@@ -1,7 +1,7 @@
 """What operators ask of the store: gates, limits, shares of tenants, numbers over time, and why a job does not run."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 from uuid import UUID
 
@@ -10,8 +10,9 @@ import apsw
 from tidewheel.clock import Clock
 from tidewheel.model.checks import check_name
 from tidewheel.model.gate import Gate, GateSpec, check_gate
-from tidewheel.model.limit import Limit, check_limit
+from tidewheel.model.limit import Limit, LimitUse, check_limit
 from tidewheel.model.rate import Pace
+from tidewheel.model.states import State
 from tidewheel.model.statistics import StatFilter, StatPoint, check_stat_filter
 from tidewheel.model.tenant import Tenant, check_weight
 from tidewheel.model.why import Facts
@@ -63,9 +64,18 @@ class Operating:
     async def remove_limit(self, key: str, *, tenant: str = "default", version: int | None = None) -> None:
         await self._write(lambda session: limiting.remove_limit(session, key, tenant, version))
 
-    async def limits(self, *, tenant: str | None = None, key: str | None = None) -> list[Limit]:
+    async def limit(self, key: str, *, tenant: str = "default") -> Limit:
         now = micros(self._clock.now())
-        return await self._read(lambda connection: limiting.limits(connection, tenant, key, now))
+        return await self._read(lambda connection: limiting.limit(connection, key, tenant, now))
+
+    async def limits(
+        self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
+    ) -> list[Limit]:
+        page, now = (limit, after), micros(self._clock.now())
+        return await self._read(lambda connection: limiting.limits(connection, tenant, page, now))
+
+    async def limit_uses(self, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
+        return await self._read(lambda connection: limiting.uses(connection, keys))
 
     async def set_weight(self, tenant: str, weight: float) -> Tenant:
         given = Tenant(check_name("tenant", tenant), check_weight(weight))
@@ -77,6 +87,12 @@ class Operating:
     async def statistics(self, where: StatFilter) -> list[StatPoint]:
         checked = check_stat_filter(where)
         return await self._read(lambda connection: statistics.statistics(connection, checked))
+
+    async def finished(self) -> dict[tuple[str, State], int]:
+        return await self._read(statistics.finished)
+
+    async def missed(self) -> int:
+        return await self._read(statistics.missed)
 
     async def fold_statistics(self, *, limit: int = 1000) -> int:
         return await self._write(lambda session: statistics.fold(session, limit))

@@ -9,17 +9,18 @@ import apsw
 import msgspec
 
 from tidewheel.errors import Invalid, NameTaken, NotFound, StaleVersion
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec
+from tidewheel.model.schedule import Declared, Occurrence, PastOccurrence, Schedule, ScheduleSpec
 from tidewheel.model.states import Cause
-from tidewheel.store.schedule_rows import definition_text, occurrence_of, schedule_of
+from tidewheel.store.schedule_rows import definition_text, occurrence_of, past_of, readable, schedule_of
 from tidewheel.store.scheduling import shard_of
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.limiting import bounds, drop_limit, set_limit
+from tidewheel.store.sqlite.recording import settle_due
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
-from tidewheel.triggers.planning import fire_after, first_fire
+from tidewheel.triggers.planning import check_fires, fire_after, fire_after_change, first_fire
 
 _LAST: Final = (1 << 63) - 1
 
@@ -63,8 +64,10 @@ def set_paused(session: Session, schedule_id: UUID, tenant: str | None, *, pause
     schedule = get(session.connection, schedule_id, tenant)
     if schedule.paused == paused:
         return schedule
-    fired = schedule.fired - _take_back(session, schedule, "the schedule was paused")
-    next_fire_at = None if paused else fire_after(schedule, instant(session.now), fired)
+    now = session.now
+    schedule = settle_due(session, schedule, now)
+    fired = schedule.fired - _take_back(session, schedule, "the schedule was paused", now)
+    next_fire_at = None if paused else fire_after(schedule, instant(now), fired)
     return _write(session, msgspec.structs.replace(schedule, paused=paused, fired=fired, next_fire_at=next_fire_at))
 
 
@@ -81,7 +84,7 @@ def delete(session: Session, schedule_id: UUID, version: int | None, tenant: str
 
 def declare(session: Session, app: str, specs: Sequence[ScheduleSpec]) -> Declared:
     """See `store.scheduling.ScheduleStore.declare_schedules`."""
-    known = {(found.tenant, found.name): found for found in _schedules(session.rows("schedules_declared", app=app))}
+    known = {(found.tenant, found.name): found for found in declared(session.connection, app)}
     became: dict[str, list[str]] = {field: [] for field in Declared.__struct_fields__}
     for spec in specs:
         schedule = known.pop((spec.tenant, spec.name), None)
@@ -101,7 +104,7 @@ def _declare(session: Session, app: str, spec: ScheduleSpec, schedule: Schedule 
         return "created"
     if definition_text(schedule) == definition_text(spec) and schedule.orphaned_at is None:
         return "unchanged"
-    _redefine(session, schedule, spec)
+    _redefine(session, schedule, spec, may_end=True)
     return "changed"
 
 
@@ -118,7 +121,20 @@ def find(connection: apsw.Connection, name: str, tenant: str) -> Schedule:
 def listed(connection: apsw.Connection, tenant: str | None, limit: int, after: UUID | None) -> list[Schedule]:
     """See `store.scheduling.ScheduleStore.schedules`."""
     begin = b"" if after is None else after.bytes
-    return _schedules(rows(connection, "list_schedules", {"tenant": tenant, "limit": limit, "after": begin}))
+    schedules: list[Schedule] = []
+    while len(schedules) < limit:
+        wanted = limit - len(schedules)
+        page = rows(connection, "list_schedules", {"tenant": tenant, "limit": wanted, "after": begin})
+        schedules += readable(page, DIALECT)[0]
+        if len(page) < wanted:
+            break
+        begin = page[-1][0]
+    return schedules
+
+
+def declared(connection: apsw.Connection, app: str) -> list[Schedule]:
+    """Return the schedules that the code of an app has declared, as far as they can be read."""
+    return readable(rows(connection, "schedules_declared", {"app": app}), DIALECT)[0]
 
 
 def occurrences(
@@ -129,6 +145,19 @@ def occurrences(
     end = some(micros, before) or _LAST
     found = rows(connection, "list_occurrences", {"schedule": schedule_id.bytes, "before": end, "limit": limit})
     return [occurrence_of(row, DIALECT) for row in found]
+
+
+def coming(connection: apsw.Connection, tenant: str, limit: int) -> list[Schedule]:
+    """See `store.scheduling.ScheduleStore.coming_schedules`."""
+    return readable(rows(connection, "coming_schedules", {"tenant": tenant, "limit": limit}), DIALECT)[0]
+
+
+def past(
+    connection: apsw.Connection, ids: Sequence[UUID], each: int, tenant: str | None, now: int
+) -> list[PastOccurrence]:
+    """See `store.scheduling.ScheduleStore.past_occurrences`."""
+    values = {"ids": json_text([schedule_id.hex for schedule_id in ids]), "each": each, "tenant": tenant, "now": now}
+    return [past_of(row, DIALECT) for row in rows(connection, "past_occurrences", values)]
 
 
 def at_version(session: Session, schedule_id: UUID, version: int, tenant: str | None) -> Schedule:
@@ -143,10 +172,14 @@ def check_version(schedule: Schedule, version: int | None) -> Schedule:
     return schedule
 
 
-def _redefine(session: Session, schedule: Schedule, spec: ScheduleSpec) -> Schedule:
-    """Give a schedule another definition, and take back what was written ahead by the old one."""
-    fired = schedule.fired - _take_back(session, schedule, "the schedule was changed")
-    next_fire_at = first_fire(spec, instant(session.now), fired)
+def _redefine(session: Session, schedule: Schedule, spec: ScheduleSpec, *, may_end: bool = False) -> Schedule:
+    """Give a schedule another definition: record what is due by the old one, and take back what it wrote ahead."""
+    now = session.now
+    schedule = settle_due(session, schedule, now)
+    fired = schedule.fired - _take_back(session, schedule, "the schedule was changed", now)
+    next_fire_at = fire_after_change(schedule, spec, instant(now), fired)
+    if not may_end:
+        check_fires(next_fire_at, spec, instant(now), fired)
     fields: dict[str, Any] = {field: getattr(spec, field) for field in ScheduleSpec.__struct_fields__}
     fields |= {"fired": fired, "next_fire_at": None if schedule.paused else next_fire_at, "orphaned_at": None}
     changed = msgspec.structs.replace(schedule, **fields)
@@ -173,9 +206,8 @@ def _write(session: Session, schedule: Schedule) -> Schedule:
     return get(session.connection, schedule.id, None)
 
 
-def _take_back(session: Session, schedule: Schedule, reason: str) -> int:
+def _take_back(session: Session, schedule: Schedule, reason: str, now: int) -> int:
     """Cancel what was written ahead and is not due; return how many occurrences that were."""
-    now = session.now
     found = session.rows("written_ahead", schedule=schedule.id.bytes, now=now)
     end_waiting(session, [waiting_of(row) for row, _ in found], Cause.CANCELLED, reason, now)
     session.run("take_back", schedule=schedule.id.bytes, times=json_text([due_at for _, due_at in found]))
@@ -194,7 +226,3 @@ def _one(found: Sequence[Any], key: object) -> Schedule:
     if not found:
         raise NotFound("schedule", key)
     return schedule_of(found[0], DIALECT)
-
-
-def _schedules(found: Sequence[Any]) -> list[Schedule]:
-    return [schedule_of(row, DIALECT) for row in found]

@@ -10,13 +10,21 @@ import apsw
 
 from tidewheel.clock import Clock
 from tidewheel.model.checks import check_key
-from tidewheel.model.schedule import Declared, Occurrence, Schedule, ScheduleSpec, Triggered
+from tidewheel.model.schedule import Declared, Occurrence, PastOccurrence, Schedule, ScheduleSpec, Triggered
 from tidewheel.store.faults import Fault, silent
-from tidewheel.store.scheduling import Ahead, Backfill, check_backfill, check_schedule_page, check_trigger_key
+from tidewheel.store.scheduling import (
+    Ahead,
+    Backfill,
+    check_backfill,
+    check_occurrence_page,
+    check_schedule_page,
+    check_trigger_key,
+)
 from tidewheel.store.sqlite import occurring, schedules
+from tidewheel.store.sqlite.recording import record
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
-from tidewheel.triggers.planning import Plan, check_definition
+from tidewheel.triggers.planning import Plan, check_definition, plans_due
 
 T = TypeVar("T")
 
@@ -42,9 +50,11 @@ class Scheduling:
         self, schedule_id: UUID, spec: ScheduleSpec, *, version: int, tenant: str | None = None
     ) -> Schedule:
         check_definition(spec)
+        await self._catch_up(schedule_id, tenant)
         return await self._write(lambda session: schedules.change(session, schedule_id, spec, version, tenant))
 
     async def pause_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Schedule:
+        await self._catch_up(schedule_id, tenant)
         return await self._write(lambda session: schedules.set_paused(session, schedule_id, tenant, paused=True))
 
     async def resume_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Schedule:
@@ -71,6 +81,10 @@ class Scheduling:
         check_key("app", app)
         for spec in specs:
             check_definition(spec)
+        while plans := plans_due(
+            await self._read(lambda connection: schedules.declared(connection, app)), self._clock.now()
+        ):
+            await self.record_occurrences(plans)
         return await self._write(lambda session: schedules.declare(session, app, specs))
 
     async def get_schedule(self, schedule_id: UUID, *, tenant: str | None = None) -> Schedule:
@@ -85,10 +99,21 @@ class Scheduling:
         check_schedule_page(limit)
         return await self._read(lambda connection: schedules.listed(connection, tenant, limit, after))
 
+    async def coming_schedules(self, *, tenant: str, limit: int = 50) -> list[Schedule]:
+        check_schedule_page(limit)
+        return await self._read(lambda connection: schedules.coming(connection, tenant, limit))
+
+    async def past_occurrences(
+        self, schedule_ids: Sequence[UUID], *, each: int = 10, tenant: str | None = None
+    ) -> list[PastOccurrence]:
+        check_schedule_page(each)
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: schedules.past(connection, schedule_ids, each, tenant, now))
+
     async def occurrences(
         self, schedule_id: UUID, *, limit: int = 50, before: datetime | None = None, tenant: str | None = None
     ) -> list[Occurrence]:
-        check_schedule_page(limit)
+        check_occurrence_page(limit, before)
         return await self._read(
             lambda connection: schedules.occurrences(connection, schedule_id, tenant, limit, before)
         )
@@ -98,7 +123,12 @@ class Scheduling:
         return await self._read(lambda connection: occurring.look_ahead(connection, now, shard, within, limit))
 
     async def record_occurrences(self, plans: Sequence[Plan]) -> int:
-        return await self._write(lambda session: occurring.record(session, plans, self.fault)) if plans else 0
+        return await self._write(lambda session: record(session, plans, self.fault)) if plans else 0
+
+    async def _catch_up(self, schedule_id: UUID, tenant: str | None) -> None:
+        """Record what is due of a schedule in pieces, so that little of it is left to the transaction of a change."""
+        while plans := plans_due([await self.get_schedule(schedule_id, tenant=tenant)], self._clock.now()):
+            await self.record_occurrences(plans)
 
     async def decide_overlaps(self, shard: int, *, limit: int = 500) -> int:
         return await self._write(lambda session: occurring.decide(session, shard, limit, self.fault))

@@ -262,6 +262,13 @@ CREATE TABLE statistic (
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE finished (
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs  INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE finish_rate (
     lane       INTEGER NOT NULL PRIMARY KEY,
     finished   INTEGER NOT NULL,
@@ -379,6 +386,8 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
+CREATE INDEX schedule_coming ON schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
+
 CREATE TABLE occurrence (
     schedule_id BLOB NOT NULL,
     fire_at     INTEGER NOT NULL,
@@ -467,6 +476,8 @@ CREATE TABLE channel (
     shown      TEXT NOT NULL,
     address    TEXT NOT NULL,
     secret     TEXT,
+    old_secret TEXT,
+    old_until  INTEGER,
     disabled   TEXT,
     created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -525,6 +536,10 @@ CREATE TABLE delivery (
 
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
 
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+
+CREATE INDEX delivery_line ON delivery (channel, next_at) WHERE state = 'pending';
+
 CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 
 CREATE TABLE alert (
@@ -558,7 +573,9 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       NULL AS erased_at, job.tenant AS tenant_id
+       NULL AS erased_at, job.tenant AS tenant_id,
+       lower(concat_ws(char(10), lane.kind, job.options ->> 'name', job.options ->> 'description',
+                       replace(job.labels, '":"', '='))) AS words
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -572,7 +589,9 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.erased_at, job.tenant AS tenant_id
+       job.erased_at, job.tenant AS tenant_id,
+       lower(concat_ws(char(10), lane.kind, job.options ->> 'name', job.options ->> 'description',
+                       replace(job.labels, '":"', '='), job.error ->> 'message')) AS words
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;

@@ -11,9 +11,10 @@ from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.checks import check_name
 from tidewheel.model.ids import make_id
 from tidewheel.model.job import Attempt, Job
+from tidewheel.model.job_words import read_words
 from tidewheel.model.states import FINAL, State
-from tidewheel.store.base import RUNNING_ONLY, Count, Counts, JobFilter, Page
-from tidewheel.store.records import are_gated, attempt_of, job_of, with_gates, with_notes
+from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter, Page
+from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_gates, with_notes
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.lanes import gate_of
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
@@ -21,6 +22,7 @@ from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, s
 SCAN: Final = 5_000
 """How many jobs one page looks at before it is given up as short."""
 MAX_PAGE: Final = 1000
+_WIDTH: Final = len(JobRow._fields)
 _LAST: Final = b"\xff" * 16
 _FIRST: Final = b""
 _SKEW: Final = timedelta(days=1)
@@ -32,7 +34,7 @@ def get(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> Job:
     found = rows(connection, "get", {"id": job_id.bytes, "tenant": tenant})
     if not found:
         raise NotFound("job", job_id)
-    return _completed(connection, [_job(found[0])])[0]
+    return _completed(connection, [job_in(found[0])])[0]
 
 
 def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> list[Attempt]:
@@ -59,12 +61,12 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
     if where.error is not None or few == where.states:
         return _find_few(connection, few, values)
     if where.states == RUNNING_ONLY:
-        jobs = _completed(connection, [_job(row) for row in rows(connection, "find_running", values)])
+        jobs = _completed(connection, [job_in(row) for row in rows(connection, "find_running", values)])
         return Page(jobs, jobs[-1].id if len(jobs) == limit else None)
     of_tenant = "" if where.tenant is None else "_of_tenant"
     edge = value(connection, f"edge{of_tenant}", values)
     values["floor"] = max(values["floor"], edge or _FIRST)
-    jobs = _completed(connection, [_job(row) for row in rows(connection, f"find{of_tenant}", values)])
+    jobs = _completed(connection, [job_in(row) for row in rows(connection, f"find{of_tenant}", values)])
     if len(jobs) == limit:
         return Page(jobs, jobs[-1].id)
     return Page(jobs, some(DIALECT.uuid, edge))
@@ -73,18 +75,37 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
 def counts(connection: apsw.Connection, tenant: str | None) -> Counts:
     """See `store.base.SearchStore.counts`."""
     ((_, _, census_at, _),) = rows(connection, "meta", {})
-    found = rows(connection, "counts", {"tenant": tenant})
+    found = rows(connection, "counts", {"tenant": tenant, "fresh": None})
     return Counts(instant(census_at), [_count(row) for row in found])
+
+
+def fresh_counts(connection: apsw.Connection, tenant: str | None, now: int) -> Counts:
+    """Count anew what is active, unless that is too much."""
+    counted = counts(connection, tenant)
+    if counted.active > MOST_FRESH:
+        return counted
+    of_tenant = "" if tenant is None else "_of_tenant"
+    fresh = rows(connection, f"fresh_counts{of_tenant}", {"tenant": tenant, "most": MOST_FRESH + 1})
+    if sum(row[-1] for row in fresh) > MOST_FRESH:
+        return counted
+    found = rows(connection, "counts", {"tenant": tenant, "fresh": json_text(fresh)})
+    return Counts(instant(now), [_count(row) for row in found])
 
 
 def _find_few(connection: apsw.Connection, states: frozenset[State], values: dict[str, Any]) -> Page:
     """Find states that are few by their own index, and merge."""
     found: list[Any] = []
+    edge = max(
+        (value(connection, "edge_few", {**values, "state": state}) or _FIRST for state in states), default=_FIRST
+    )
+    values["floor"] = max(values["floor"], edge)
     for state in states:
         found += rows(connection, "find_few", {**values, "state": state.value})
     found.sort(key=lambda row: bytes(row[0]), reverse=True)
-    jobs = _completed(connection, [_job(row) for row in found[: values["limit"]]])
-    return Page(jobs, jobs[-1].id if len(jobs) == values["limit"] else None)
+    jobs = _completed(connection, [job_in(row) for row in found[: values["limit"]]])
+    if len(jobs) == values["limit"]:
+        return Page(jobs, jobs[-1].id)
+    return Page(jobs, some(DIALECT.uuid, edge or None))
 
 
 def _completed(connection: apsw.Connection, jobs: list[Job]) -> list[Job]:
@@ -99,13 +120,17 @@ def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:
     label, text = where.label or (None, None)
     if label is not None:
         check_name("label", label)
+    sought = None if where.text is None else read_words(where.text)
     below = _LAST if after is None else after.bytes
+    floor = _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW)
     if where.created_before is not None:
         below = min(below, _id_at(where.created_before + _SKEW))
+    if sought is not None and sought.job_id is not None:
+        below, floor = min(below, _after(sought.job_id)), max(floor, sought.job_id.bytes)
     return {
         "tenant": None,
         "after": below,
-        "floor": _FIRST if where.created_from is None else _id_at(where.created_from - _SKEW),
+        "floor": floor,
         "scan": SCAN,
         "active": where.active,
         "finished": where.finished,
@@ -118,6 +143,7 @@ def _values(where: JobFilter, limit: int, after: UUID | None) -> dict[str, Any]:
         "since": some(micros, where.created_from),
         "before": some(micros, where.created_before),
         "error": where.error,
+        "words": json_text(sought.words) if sought is not None and sought.words else None,
         "limit": limit,
     }
 
@@ -132,5 +158,11 @@ def _id_at(instant: datetime) -> bytes:
     return make_id(max(0, micros(instant) // 1000), 0).bytes
 
 
-def _job(row: Sequence[Any]) -> Job:
-    return job_of(row[:-1], DIALECT)
+def _after(job_id: UUID) -> bytes:
+    """Return the first id beyond one."""
+    return job_id.bytes + b"\0"
+
+
+def job_in(row: Sequence[Any]) -> Job:
+    """Return the job in a row of one of the views."""
+    return job_of(row[:_WIDTH], DIALECT)

@@ -9,6 +9,7 @@ import apsw
 import msgspec
 
 from tidewheel.model.histogram import bucket_of, from_text, to_text
+from tidewheel.model.states import State
 from tidewheel.model.statistics import (
     HOUR,
     KEEP_MINUTES,
@@ -43,10 +44,21 @@ def statistics(connection: apsw.Connection, where: StatFilter) -> list[StatPoint
     return points_of(found, where)
 
 
+def finished(connection: apsw.Connection) -> dict[tuple[str, State], int]:
+    """See `store.counting.StatStore.finished`."""
+    return {(queue, State(state)): jobs for queue, state, jobs in rows(connection, "finished", {})}
+
+
+def missed(connection: apsw.Connection) -> int:
+    """See `store.counting.StatStore.missed`."""
+    return sum(number for (number,) in rows(connection, "missed", {}))
+
+
 def fold(session: Session, limit: int) -> int:
     """See `store.counting.StatStore.fold_statistics`."""
     now = session.now
     ended = session.rows("take_ended", limit=limit)
+    session.run("add_finished", rows=json_text([row[1:4] for row in ended]))
     _add(session, ((_key(row, MINUTE), Numbers(row[3], _counted(row[4]), _counted(row[5]))) for row in ended), 0)
     until = micros(begin_of(instant(now - span(KEEP_MINUTES)), HOUR))
     minutes = session.rows("take_minutes", until=until, limit=limit)

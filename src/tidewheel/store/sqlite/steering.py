@@ -12,12 +12,12 @@ from tidewheel.errors import NotFound
 from tidewheel.model.checks import check_text
 from tidewheel.model.job import Job
 from tidewheel.model.states import WAITING, Cause
-from tidewheel.store.records import job_of
 from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.releasing import Waiting
+from tidewheel.store.sqlite.searching import job_in
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import DIALECT, id_of, json_text, span
+from tidewheel.store.sqlite.values import id_of, json_text, span
 
 MAX_REASON: Final = 1000
 NOT_SEEN: Final[Mapping[UUID, int]] = {}
@@ -44,7 +44,7 @@ def cancel(session: Session, job_id: UUID, tenant: str | None, reason: str) -> J
     rows = session.rows("get", id=job_id.bytes, tenant=tenant)
     if not rows:
         raise NotFound("job", job_id)
-    return job_of(rows[0][:-1], DIALECT)
+    return job_in(rows[0])
 
 
 def redrive(

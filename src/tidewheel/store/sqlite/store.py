@@ -15,15 +15,13 @@ import apsw
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.cap import QueueCap, check_cap
-from tidewheel.model.dependency import Relative
 from tidewheel.model.duty import Agenda, Duty, check_duties
 from tidewheel.model.ids import IdMaker
-from tidewheel.model.job import Attempt, Claimed, Job, JobSpec, Run, Submitted
+from tidewheel.model.job import Claimed, Job, JobSpec, Run, Submitted
 from tidewheel.model.limit import LimitRule, by_hand, check_declared, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.log_piece import Piece, pieces_of
-from tidewheel.model.log_query import LogFilter, LogKey, LogPage
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
 from tidewheel.model.resources import Needs, Resources
@@ -31,11 +29,9 @@ from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, check_age, rules
 from tidewheel.model.states import Cause
 from tidewheel.model.submission import MAX_ARGS_BYTES, check_ages, prepare_all
 from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worker
-from tidewheel.store.base import ClaimRequest, Counts, JobFilter, Page
+from tidewheel.store.base import ClaimRequest
 from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
-from tidewheel.store.log_searching import Walk
-from tidewheel.store.records import check_page
 from tidewheel.store.sqlite import (
     capping,
     claiming,
@@ -46,7 +42,6 @@ from tidewheel.store.sqlite import (
     limiting,
     log_lines,
     noting,
-    searching,
     settling,
     steering,
     submitting,
@@ -65,6 +60,7 @@ from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.notifying import Notifying
 from tidewheel.store.sqlite.operating import Operating
 from tidewheel.store.sqlite.reader import Readers
+from tidewheel.store.sqlite.reading import Reading
 from tidewheel.store.sqlite.retiring import Retention
 from tidewheel.store.sqlite.scheduling import Scheduling
 from tidewheel.store.sqlite.session import Session
@@ -74,7 +70,7 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifying, Alerting):
+class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Artifacts, Notifying, Alerting):
     """See `store.base.Store`."""
 
     def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
@@ -236,18 +232,6 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
         if pieces:
             await self._write(lambda session: log_lines.append(session, pieces))
 
-    async def logs(
-        self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
-    ) -> list[LogLine]:
-        begin = check_page(after, limit)
-        return await self._read(lambda connection: log_lines.logs(connection, job_id, tenant, begin, limit))
-
-    async def search_logs(
-        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
-    ) -> LogPage:
-        walk = Walk(where, limit, after, newest_first=newest_first)
-        return await self._read(lambda connection: log_lines.search(connection, walk))
-
     async def index_logs(self) -> int:
         segment = await self._read(lambda connection: log_lines.next_segment(connection, micros(self._clock.now())))
         return 0 if segment is None else await self._write(lambda session: log_lines.keep_segment(session, segment))
@@ -283,33 +267,6 @@ class SqliteStore(Operating, Scheduling, DeadLetters, Access, Artifacts, Notifyi
 
     async def caps(self, *, tenant: str | None = None) -> list[QueueCap]:
         return await self._read(lambda connection: capping.caps(connection, tenant))
-
-    # Search
-
-    async def get(self, job_id: UUID, *, tenant: str | None = None) -> Job:
-        return await self._read(lambda connection: searching.get(connection, job_id, tenant))
-
-    async def find(self, where: JobFilter, *, limit: int = 50, after: UUID | None = None) -> Page:
-        searching.check_page(limit)
-        return await self._read(lambda connection: searching.find(connection, where, limit, after))
-
-    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
-        return await self._read(lambda connection: searching.attempts(connection, job_id, tenant))
-
-    async def parents_of(
-        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
-    ) -> list[Relative]:
-        look = partial(depending.relatives, page="parents_page", job_id=job_id, after=after, tenant=tenant)
-        return await self._read(partial(look, limit=searching.check_page(limit)))
-
-    async def children_of(
-        self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None
-    ) -> list[Relative]:
-        look = partial(depending.relatives, page="children_page", job_id=job_id, after=after, tenant=tenant)
-        return await self._read(partial(look, limit=searching.check_page(limit)))
-
-    async def counts(self, *, tenant: str | None = None) -> Counts:
-        return await self._read(lambda connection: searching.counts(connection, tenant))
 
     # Upkeep
 

@@ -11,12 +11,12 @@ from typing import Final
 import msgspec
 
 from tidewheel.clock import Clock
-from tidewheel.errors import Invalid, TideError
+from tidewheel.errors import Damaged, Invalid, NotFound, TideError
 from tidewheel.model.checks import clean_text
 from tidewheel.model.outcome import Usage
 from tidewheel.tasks.builtin import ARTIFACT, CommandCall, parse_command
 from tidewheel.tasks.definition import Isolation
-from tidewheel.worker.execution import End, Ended, Execution, Order, Sink
+from tidewheel.worker.execution import Away, End, Ended, Execution, Order, Sink, fetching
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.cells import Cell
 from tidewheel.worker.executors.groups import Groups
@@ -35,6 +35,8 @@ Artifacts = Callable[[str], AbstractAsyncContextManager[Path]]
 TAIL: Final = 4 * 1024
 """How much of stdout becomes part of the result."""
 _TEMPORARY_FAILURE: Final = 75
+_HOPELESS: Final = (Invalid, NotFound, Damaged)
+"""What another attempt would find as it is."""
 _SLACK: Final = 1 << 30
 """How much private memory each process may have above the bound of its tree, which is watched: a backstop."""
 
@@ -66,16 +68,18 @@ class CommandExecutor:
         await self._launchers.get()
 
     async def start(self, order: Order, sink: Sink) -> Execution:
-        """Begin a run; arguments that make no command end it at once."""
+        """Begin a run; arguments that make no command end it at once. Raises Away if its artifact cannot be fetched."""
         cell = None
         try:
             command = parse_command(order.args)
             cell = self._idle.take(order.isolation) or await self._new_cell(order.isolation)
             program = await self._program(command, order, cell.place.prepare())
-        except (TideError, OSError) as error:
+        except (TideError, OSError, Away) as error:
             if cell is not None:
                 cell.retire()
-            end = End.FATAL if isinstance(error, Invalid) else End.ERROR
+            if isinstance(error, Away):
+                raise
+            end = End.FATAL if isinstance(error, _HOPELESS) else End.ERROR
             return EndedAtOnce(Ended(end=end, message=clean_text(str(error), 2_000)))
         kills = await self._groups.bound(cell.tree, order.memory)
         run = Command(command, order, cell, self._watch, kills)
@@ -123,8 +127,9 @@ class CommandExecutor:
         if self._artifacts is None:
             raise Invalid("artifact", "this worker has nowhere to fetch artifacts from")
         target = f"{directory}/artifact"
-        async with self._artifacts(digest) as source:
-            await asyncio.get_running_loop().run_in_executor(None, scratch.copy_executable, source, target)
+        with fetching():
+            async with self._artifacts(digest) as source:
+                await asyncio.get_running_loop().run_in_executor(None, scratch.copy_executable, source, target)
         return target
 
 

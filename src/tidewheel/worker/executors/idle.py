@@ -47,7 +47,10 @@ class Idle(Generic[Member]):
         if len(self._members) > self._most:
             self.drop()
 
-    def drop(self) -> None:
-        """End the one that has waited longest, if any waits."""
-        if self._members:
-            self._members.pop(0).retire()
+    def drop(self) -> Member | None:
+        """End the one that has waited longest, if any waits, and return it."""
+        if not self._members:
+            return None
+        member = self._members.pop(0)
+        member.retire()
+        return member

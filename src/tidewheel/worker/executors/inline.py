@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import logging
 import random
 from collections.abc import Coroutine
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 
 from tidewheel.clock import Clock
-from tidewheel.errors import Invalid
+from tidewheel.errors import Invalid, TideError
 from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
@@ -22,6 +23,7 @@ from tidewheel.tasks.context import Context
 from tidewheel.tasks.definition import TaskDefinition
 from tidewheel.tasks.ending import TOO_LONG, End, Ended, ended_by, given_back, options_of, outcome_of
 from tidewheel.worker.counting import RunNumbers
+from tidewheel.worker.execution import AGAIN_AFTER, Away
 from tidewheel.worker.handover import Handover
 from tidewheel.worker.page import Page
 from tidewheel.worker.reports import Report, Reports
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _SMALL: Final = MAX_RESULT_BYTES // 4
 """No character takes more than four bytes."""
+
+_log = logging.getLogger(__name__)
 
 
 class InlineTask(Protocol):
@@ -82,11 +86,18 @@ class InlineExecutor:
         report = self._tools.reports.open(run)
         span = run_span(run, trace_in(options_of(run.options))) if is_active() else None
         try:
-            ended = report.hidden(await self._attempt(slot, run, task, report, span))
+            ended = await self._attempt(slot, run, task, report, span)
             slot.body_ended()
-            outcome = await self._settle(slot, run, report, ended, started_at)
+            outcome = await self._settle(slot, run, report, report.hidden(ended), started_at)
             if span is not None:
                 span.end(Cause.LOST if outcome is None else outcome.cause, None if outcome is None else outcome.error)
+        except Exception as error:  # noqa: BLE001 - one run must not end the others
+            _log.exception("job %s could not be run", run.job_id, extra={"job_id": str(run.job_id)})
+            ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
+            outcome = outcome_of(run, ended, self._random.random(), started_at)
+            self._tools.settler.add(outcome)
+            return outcome.cause
+        else:
             return None if outcome is None else outcome.cause
         finally:
             slot.finish()
@@ -97,8 +108,11 @@ class InlineExecutor:
         if slot.disowned and not slot.released:
             await report.close()
             return None
-        outcome = given_back(run) if slot.released else await self._outcome(run, ended, started_at)
+        outcome = (
+            given_back(run, slot.again_after) if slot.released else await self._outcome(slot, run, ended, started_at)
+        )
         if report.spoke:
+            slot.left()
             await report.close_before(outcome, self._tools.settler)
         else:
             self._tools.settler.add(outcome)
@@ -107,7 +121,10 @@ class InlineExecutor:
     async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report, span: "RunSpan | None") -> Ended:
         mark = current_sink.set(report)
         try:
-            args = run.args if "$" not in run.args else await self._tools.handover.args(run, report.hide)
+            args = run.args
+            if run.token > 1 or "$" in args:
+                slot.left()  # what follows may have to wait
+                args = await self._tools.handover.args(run, report.hide)
             if task.wants_context:
                 slot.context = await self._context(run, report, span)
             context = contextvars.copy_context()
@@ -123,6 +140,8 @@ class InlineExecutor:
     def _ended_by(self, slot: Slot, error: BaseException) -> Ended:
         if slot.ending is not None and isinstance(error, asyncio.CancelledError):
             return Ended(end=slot.ending, message=TOO_LONG if slot.ending is End.TIMEOUT else "")
+        if isinstance(error, Away):
+            slot.put_off(AGAIN_AFTER)
         return ended_by(error)
 
     async def _context(self, run: Run, report: Report, span: "RunSpan | None") -> Context:
@@ -136,12 +155,15 @@ class InlineExecutor:
             trace=trace_in(options_of(run.options)) if span is None else span.trace,
         )
 
-    async def _outcome(self, run: Run, ended: Ended, started_at: datetime | None) -> Outcome:
+    async def _outcome(self, slot: Slot, run: Run, ended: Ended, started_at: datetime | None) -> Outcome:
         outcome = outcome_of(run, ended, self._random.random(), started_at)
         if outcome.result is None or len(outcome.result) <= _SMALL:
             return outcome
+        slot.left()
         try:
             result, location = await self._tools.handover.place(run, outcome.result)
         except Invalid as error:
             return outcome_of(run, Ended(end=End.FATAL, message=str(error)), 0.0, started_at)
+        except TideError as error:
+            return outcome_of(run, Ended(end=End.ERROR, message=str(error)), self._random.random(), started_at)
         return msgspec.structs.replace(outcome, result=result, result_location=location)

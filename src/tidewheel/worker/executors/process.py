@@ -60,8 +60,8 @@ class ProcessExecutor:
         await scratch.settled()
 
     async def _new_child(self, launcher: Launcher, isolation: Isolation) -> Child:
-        if len(self._children) >= self._slots:  # one behind other layers makes room
-            self._idle.drop()
+        if len(self._children) >= self._slots and (dropped := self._idle.drop()) is not None:
+            await dropped.ended()  # one behind other layers makes room, and is no more than asked to until it has ended
         self._count += 1
         place = scratch.Place(self._directory, f"runner-{self._count}")
         child = Child(launcher, isolation, place, self._watch)

@@ -81,7 +81,7 @@ def group_of(home: Home, number: int) -> Group:
 
 def find_home(wanted: Sequence[str] = WANTED) -> Home | None:
     """Return where this process may make groups that have what is wanted; None if it may not."""
-    own = _own_groups()
+    own = groups_here()
     unified = own.get(_UNIFIED)
     if unified is not None and (place := _handed_over(unified, wanted)) is not None:
         return Home((str(place),))
@@ -93,7 +93,7 @@ def find_home(wanted: Sequence[str] = WANTED) -> Home | None:
 
 def make_room(wanted: Sequence[str] = WANTED) -> None:
     """Move this process into a group below its own, if that was handed over to it and would else be of no use."""
-    own = _own_groups().get(_UNIFIED)
+    own = groups_here().get(_UNIFIED)
     if own is None or own.name == LEAF or _is_first(own) or not _offers(own, wanted) or not _is_ours(own):
         return
     with contextlib.suppress(OSError):
@@ -144,7 +144,7 @@ def _is_ours(group: Path) -> bool:
         return Path("/proc/self/cgroup").read_text().rpartition("0::")[2].strip() == "/"
 
 
-def _own_groups() -> dict[str, Path]:
+def groups_here() -> dict[str, Path]:
     """Return the directory of this process's group for each controller of version 1, and of version 2."""
     try:
         groups = Path("/proc/self/cgroup").read_text().splitlines()

@@ -2,32 +2,37 @@
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
+from tidewheel.model.limit import MOST_WAITING
 from tidewheel.model.states import WAITING
 from tidewheel.server.dashboard.visit import Done, Visit
 from tidewheel.server.problems import Refused
+
+PAGE: Final = 50
 
 
 async def load_gates(visit: Visit) -> Mapping[str, Any]:
     """Return the closed gates, each with how many jobs wait behind it."""
     gates = (await visit.desk.ask("list_gates")).gates
-    counted = await visit.desk.ask("list_queues")
+    counted = await visit.desk.ask("list_queues", query={"fresh": "true"})
+    everyones = await visit.desk.ask_widely("list_queues", query={"fresh": "true", "full": "true"})
     return {
-        "gates": [(gate, _behind(gate, counted.queues)) for gate in gates],
+        "gates": [(gate, _behind(gate, everyones.counts)) for gate in gates],
         "kinds": sorted({kind for queue in counted.queues for kind in queue.kinds}),
         "queues": [queue.queue for queue in counted.queues],
     }
 
 
-def _behind(gate: Any, queues: Sequence[Any]) -> int:
+def _behind(gate: Any, counts: Sequence[Any]) -> int:
+    """Count who waits behind a gate; whoever may see only one tenant hears only of that."""
     return sum(
-        numbers.get(state, 0)
-        for queue in queues
-        if gate.queue in (None, queue.queue)
-        for kind, numbers in queue.kinds.items()
-        if gate.kind in (None, kind)
-        for state in WAITING
+        count.jobs
+        for count in counts
+        if count.state in WAITING
+        and gate.tenant in (None, count.tenant)
+        and gate.queue in (None, count.queue)
+        and gate.kind in (None, count.kind)
     )
 
 
@@ -52,8 +57,10 @@ async def open_gate(visit: Visit) -> Done:
 
 
 async def load_limits(visit: Visit) -> Mapping[str, Any]:
-    """Return the limits."""
-    return {"limits": (await visit.desk.ask("list_limits")).limits}
+    """Return a page of limits, each with who holds it and how many wait."""
+    asked = {"limit": PAGE, "use": "true", "cursor": visit.query.get("cursor")}
+    page = await visit.desk.ask("list_limits", query=asked)
+    return {"limits": page.limits, "next_cursor": page.next_cursor, "most_waiting": MOST_WAITING}
 
 
 async def set_limit(visit: Visit) -> Done:

@@ -3,14 +3,23 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from tidewheel.errors import NotFound
 from tidewheel.model.states import ACTIVE, FINAL, REDRIVABLE
 from tidewheel.server.dashboard.timeline import timeline_of
 from tidewheel.server.dashboard.visit import Done, Visit
 from tidewheel.server.endpoint import Answer
 from tidewheel.server.endpoints.events import Place
+from tidewheel.server.problems import Refused
 
 LINES: Final = 500
+FOUND: Final = 200
+MOST_LOOKS: Final = 5
+"""How many pages of lines are looked through at once."""
 RELATIVES: Final = 12
+"""How many jobs are drawn on each side of a graph."""
+LISTED: Final = 50
+"""How many stand on a page of them."""
+SIDES: Final[Mapping[str, str]] = {"parents": "Jobs before", "children": "Jobs after"}
 
 
 async def load(visit: Visit) -> Mapping[str, Any]:
@@ -28,27 +37,64 @@ async def load(visit: Visit) -> Mapping[str, Any]:
         "reasons": [] if job.state in FINAL else (await ask("explain_job", id=job_id)).reasons,
         "parents": parents.jobs,
         "children": children.jobs,
-        "more_relatives": parents.next_cursor is not None or children.next_cursor is not None,
+        "more_parents": parents.next_cursor is not None,
+        "more_children": children.next_cursor is not None,
         "can_cancel": job.state in ACTIVE and not job.cancelling and visit.desk.may("cancel_job"),
         "can_retry": job.state in REDRIVABLE and visit.desk.may("retry_job"),
         **({} if visit.follows else await _left_behind(visit, job_id)),
     }
 
 
+async def load_relatives(visit: Visit) -> Mapping[str, Any]:
+    """Return a page of the jobs that a job waits for, or of those that wait for it."""
+    job_id, side = visit.path["id"], visit.path["side"]
+    if side not in SIDES:
+        raise NotFound("page", side)
+    job = await visit.desk.ask("get_job", id=job_id)
+    page = await visit.desk.ask(f"list_{side}", id=job_id, query={"limit": LISTED, "cursor": visit.query.get("cursor")})
+    title = f"{SIDES[side]} {job.name or job.kind}"
+    return {"title": title, "job": job, "side": side, "jobs": page.jobs, "next_cursor": page.next_cursor}
+
+
 async def _left_behind(visit: Visit, job_id: str) -> dict[str, Any]:
     """Return lines and files: the page follows its log by a stream of its own, and files may be far away."""
-    searched = visit.query.get("find", "").strip()
-    page = await visit.desk.ask("list_logs", id=job_id, query={"limit": LINES, "cursor": visit.query.get("log")})
-    lines = [line for line in page.lines if searched.lower() in line.text.lower()]
-    last = page.lines[-1] if page.lines else None
-    place = Place() if last is None else Place(last.token, last.number)
+    searched, before = visit.query.get("find", "").strip(), visit.query.get("before")
+    last = (await visit.desk.ask("list_logs", id=job_id, query={"last": "true", "limit": LINES})).lines
+    shown = await _found(visit, job_id, searched) if searched else await _lines(visit, job_id, before, last)
     return {
-        "lines": lines,
-        "next_lines": page.next_cursor,
+        **shown,
         "find": searched,
-        "from_place": str(place),
+        "is_end": before is None,
+        "from_place": str(Place(last[-1].token, last[-1].number) if last else Place()),
         "outputs": (await visit.desk.ask("list_outputs", id=job_id)).outputs,
     }
+
+
+async def _lines(visit: Visit, job_id: str, before: str | None, last: list[Any]) -> dict[str, Any]:
+    """Return the last lines, or those before a line."""
+    lines = last
+    if before is not None:
+        asked = {"last": "true", "before": before, "limit": LINES}
+        lines = (await visit.desk.ask("list_logs", id=job_id, query=asked)).lines
+    earlier = {"before": f"{lines[0].token}.{lines[0].number}"} if len(lines) == LINES else None
+    return {"lines": lines, "earlier": earlier, "wrong_search": ""}
+
+
+async def _found(visit: Visit, job_id: str, searched: str) -> dict[str, Any]:
+    """Return the newest lines of the job that have what is searched for, oldest first; it looks through them all."""
+    found, cursor = list[Any](), visit.query.get("log")
+    try:
+        for _ in range(MOST_LOOKS):
+            asked = {"q": searched, "job_id": job_id, "limit": FOUND, "cursor": cursor}
+            page = await visit.desk.ask("search_logs", query=asked)
+            found, cursor = [*found, *page.lines], page.next_cursor
+            if cursor is None or len(found) >= FOUND:
+                break
+    except Refused as refused:
+        return {"lines": [], "earlier": None, "wrong_search": refused.detail}
+    earlier = None if cursor is None else {"find": searched, "log": cursor}
+    in_order = sorted(found, key=lambda line: (line.token, line.number))
+    return {"lines": in_order, "earlier": earlier, "wrong_search": ""}
 
 
 async def follow(visit: Visit) -> Answer:

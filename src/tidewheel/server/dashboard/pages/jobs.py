@@ -3,18 +3,23 @@
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from tidewheel.errors import Conflict, NotFound
+from tidewheel.model.ids import time_of
 from tidewheel.model.states import ACTIVE, REDRIVABLE, State
 from tidewheel.server.dashboard.visit import Done, Shown, Visit
 from tidewheel.server.problems import Refused
 
-FILTERS: Final = ("state", "kind", "queue", "label", "error", "schedule_id", "created_after", "created_before")
+FILTERS: Final = ("q", "state", "kind", "queue", "label", "error", "schedule_id", "created_after", "created_before")
+UNSEEN: Final = ("kind", "label", "schedule_id", "created_after", "created_before")
+"""Filters that have no field of their own in the form."""
 PAGE: Final = 50
 MOST_LOOKS: Final = 4
 """How many short pages are put together to one."""
+MOST_LOOKS_FOR_WORDS: Final = 2
 MOST_SELECTED: Final = 200
 MOST_AT_ONCE: Final = 10_000
 GROUPS: Final[Mapping[str, str]] = {
@@ -32,23 +37,33 @@ ACTIONS: Final[Mapping[str, tuple[str, str, Sequence[State]]]] = {
 _ID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}").fullmatch
 
 
+class Found(NamedTuple):
+    """A page of jobs."""
+
+    jobs: list[Any]
+    cursor: str | None
+    looked_back_to: datetime | None
+    """When the last of the jobs was made that were looked at, if the page is short and there are older ones."""
+
+
 async def load(visit: Visit) -> Mapping[str, Any] | Done:
     """Return a page of jobs, or go to the one whose id was searched for."""
     searched = visit.query.get("q", "").strip()
     if _ID(searched):
         return Done(f"/ui/jobs/{searched.lower()}", "")
-    chosen = _chosen(visit.query, searched)
-    jobs, cursor, wrong = list[Any](), None, ""
+    chosen = _chosen(visit.query)
+    found, wrong = Found([], None, None), ""
     try:
-        jobs, cursor = await _find(visit, chosen)
+        found = await _find(visit, chosen)
     except Refused as refused:
         wrong = refused.detail
     return {
-        "jobs": jobs,
-        "next_cursor": cursor,
+        "jobs": found.jobs,
+        "next_cursor": found.cursor,
+        "looked_back_to": found.looked_back_to,
         "wrong": wrong,
         "chosen": chosen,
-        "searched": searched,
+        "unseen": UNSEEN,
         "groups": GROUPS,
         "states": list(State),
         "queues": [queue.queue for queue in (await visit.desk.ask("list_queues")).queues],
@@ -56,26 +71,20 @@ async def load(visit: Visit) -> Mapping[str, Any] | Done:
     }
 
 
-def _chosen(query: Mapping[str, str], searched: str) -> dict[str, str]:
-    """Return the filters; a search for `name=value` is one for a label, any other one for a kind."""
-    chosen = {name: query[name].strip() for name in FILTERS if query.get(name, "").strip()}
-    if "=" in searched:
-        chosen["label"] = searched
-    elif searched:
-        chosen["kind"] = searched
-    return chosen
+def _chosen(query: Mapping[str, str]) -> dict[str, str]:
+    return {name: query[name].strip() for name in FILTERS if query.get(name, "").strip()}
 
 
-async def _find(visit: Visit, chosen: Mapping[str, str]) -> tuple[list[Any], str | None]:
+async def _find(visit: Visit, chosen: Mapping[str, str]) -> Found:
     """Put short pages together, but do not look for ever: what is rare may come pages later."""
-    found, cursor = list[Any](), visit.query.get("cursor")
-    for _ in range(MOST_LOOKS):
+    jobs, cursor, looked_to = list[Any](), visit.query.get("cursor"), None
+    for _ in range(MOST_LOOKS_FOR_WORDS if "q" in chosen else MOST_LOOKS):
         asked = {**chosen, "limit": PAGE, "cursor": cursor}
         page = await visit.desk.ask("list_jobs", query=asked)
-        found, cursor = [*found, *page.jobs], page.next_cursor
-        if cursor is None or len(found) >= PAGE // 2:
+        jobs, cursor, looked_to = [*jobs, *page.jobs], page.next_cursor, page.next_after
+        if cursor is None or len(jobs) >= PAGE // 2:
             break
-    return found, cursor
+    return Found(jobs, cursor, None if looked_to is None or len(jobs) >= PAGE else time_of(looked_to))
 
 
 # Actions on many
@@ -84,7 +93,7 @@ async def _find(visit: Visit, chosen: Mapping[str, str]) -> tuple[list[Any], str
 async def weigh(visit: Visit) -> Mapping[str, Any]:
     """Count the jobs that an action is for, before anything happens."""
     action = _action(visit.query.get("action", ""))
-    chosen = _chosen(visit.query, "")
+    chosen = _chosen(visit.query)
     counted = await visit.desk.ask(ACTIONS[action][1], body={"where": chosen, "dry_run": True})
     return {
         "title": f"{action.capitalize()} jobs",

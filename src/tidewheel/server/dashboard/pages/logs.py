@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from tidewheel.server.dashboard.visit import Visit
 from tidewheel.server.problems import Refused
 
-FILTERS: Final = ("q", "kind", "level")
+FILTERS: Final = ("q", "kind", "level", "job_id")
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
 
 

@@ -6,7 +6,16 @@ from typing import Any, Final
 import msgspec
 
 from tidewheel.model.states import FINAL, WAITING, State
-from tidewheel.server.dashboard.figures import FAILED, LATELY, PAST, Delays, delays_of, history_of, points_since
+from tidewheel.server.dashboard.figures import (
+    FAILED,
+    LATELY,
+    PAST,
+    Delays,
+    delays_of,
+    history_of,
+    is_counted_at_once,
+    points_since,
+)
 from tidewheel.server.dashboard.pages import alerts
 from tidewheel.server.dashboard.visit import Visit
 
@@ -16,15 +25,18 @@ SHOWN: Final = 8
 async def load(visit: Visit) -> Mapping[str, Any]:
     """Return the numbers, what runs, what failed of late and what comes."""
     ask = visit.desk.ask
-    counted = await ask("list_queues")
+    counted = await ask("list_queues", query={"fresh": "true"})
     lately = visit.now - LATELY
     points = await points_since(visit.desk, lately if visit.follows else visit.now - PAST)
     failures = (await ask("list_jobs", query={"state": "dead,expired", "limit": SHOWN})).jobs
     running = (await ask("list_jobs", query={"state": "running", "limit": SHOWN})).jobs
     workers = (await ask("list_workers", query={"alive": "true"})).workers if visit.desk.may("list_workers") else []
     numbers = _numbers(visit, counted.queues, delays_of(points, lately))
+    if len(running) < SHOWN:
+        numbers["running"] = len(running)  # they are all there is, and the number must not say otherwise
     return {
         "as_of": counted.as_of,
+        "counted_at_once": is_counted_at_once(counted),
         "numbers": numbers,
         "point": msgspec.json.encode({"at": visit.now.timestamp(), **numbers}).decode(),
         "history": history_of(points, visit.now),
@@ -56,6 +68,5 @@ def _numbers(visit: Visit, queues: Sequence[Any], delays: Delays) -> dict[str, A
 async def _coming(visit: Visit) -> list[Any]:
     if not visit.desk.may("list_schedules"):
         return []
-    found = (await visit.desk.ask("list_schedules", query={"limit": 200})).schedules
-    coming = [schedule for schedule in found if schedule.next_fire_at is not None]
-    return sorted(coming, key=lambda schedule: schedule.next_fire_at)[:SHOWN]
+    found: list[Any] = (await visit.desk.ask("list_schedules", query={"coming": "true", "limit": SHOWN})).schedules
+    return found

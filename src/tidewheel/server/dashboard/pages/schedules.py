@@ -1,11 +1,10 @@
 """Schedules: what comes, and what became of what came before."""
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
-from tidewheel.errors import NotFound
 from tidewheel.model.schedule import Fate
 from tidewheel.server.dashboard.visit import Done, Visit
 
@@ -31,9 +30,9 @@ class Outcome(NamedTuple):
 async def load(visit: Visit) -> Mapping[str, Any]:
     """Return the schedules, each with its last outcomes."""
     page = await visit.desk.ask("list_schedules", query={"limit": PAGE, "cursor": visit.query.get("cursor")})
-    strips = await asyncio.gather(*(_outcomes(visit, str(schedule.id), STRIP) for schedule in page.schedules))
+    strips = await _outcomes(visit, [schedule.id for schedule in page.schedules], STRIP)
     return {
-        "schedules": list(zip(page.schedules, strips, strict=True)),
+        "schedules": [(schedule, strips[schedule.id]) for schedule in page.schedules],
         "next_cursor": page.next_cursor,
     }
 
@@ -49,28 +48,26 @@ async def load_one(visit: Visit) -> Mapping[str, Any]:
         "title": schedule.name,
         "schedule": schedule,
         "coming": coming,
-        "outcomes": await _outcomes(visit, schedule_id, SHOWN),
+        "outcomes": (await _outcomes(visit, [schedule.id], SHOWN))[schedule.id],
     }
 
 
-async def _outcomes(visit: Visit, schedule_id: str, number: int) -> list[Outcome]:
-    """Return the last outcomes, latest first; what is made ahead and not due is not among them."""
-    found = (await visit.desk.ask("list_occurrences", id=schedule_id, query={"limit": number})).occurrences
-    due = [each for each in found if each.fire_at <= visit.now]
-    return list(await asyncio.gather(*(_outcome(visit, each) for each in due)))
+async def _outcomes(visit: Visit, schedule_ids: Sequence[UUID], number: int) -> Mapping[UUID, list[Outcome]]:
+    """Return the last outcomes of each, latest first; what is made ahead and not due is not among them."""
+    outcomes: dict[UUID, list[Outcome]] = {schedule_id: [] for schedule_id in schedule_ids}
+    if outcomes:
+        asked = {"schedule_id": ",".join(map(str, schedule_ids)), "each": number}
+        for each in (await visit.desk.ask("list_past_occurrences", query=asked)).occurrences:
+            outcomes[each.schedule_id].append(outcome_of(each))
+    return outcomes
 
 
-async def _outcome(visit: Visit, each: Any) -> Outcome:
-    word, lateness = str(each.outcome), None
-    if each.outcome is Fate.MADE and each.job_id is not None:
-        try:
-            job = await visit.desk.ask("get_job", id=str(each.job_id))
-        except NotFound:
-            word = "gone"
-        else:
-            word = job.shown
-            if job.token == 1 and job.last_started_at is not None:
-                lateness = job.last_started_at - each.fire_at
+def outcome_of(each: Any) -> Outcome:
+    """Say what became of one; what was made up for later is late by intent, and its lateness says nothing."""
+    word = str(each.outcome)
+    if each.outcome is Fate.MADE:
+        word = "gone" if each.state is None else each.state.value
+    lateness = None if each.started_at is None or each.source == "backfill" else each.started_at - each.fire_at
     return Outcome(each.fire_at, word, each.reason, each.source, each.job_id, lateness)
 
 

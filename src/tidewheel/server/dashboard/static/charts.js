@@ -11,6 +11,8 @@
 
   const dataOf = (names) => [points.map((point) => point.at), ...names.map((name) => points.map((point) => point[name] ?? null))];
 
+  const times = (_, moments) => moments.map((moment) => new Date(moment * 1000).toTimeString().slice(0, 8));
+
   const draw = () => {
     for (const chart of charts) chart.plot.destroy();
     charts = [...place.querySelectorAll(".chart")].map((element) => {
@@ -23,7 +25,7 @@
         cursor: { y: false },
         legend: { live: false },
         scales: { y: { range: (_, low, high) => [0, Math.max(high || 0, 1) * 1.1] } },
-        axes: [{ ...axis, space: 70 }, { ...axis, size: 46 }],
+        axes: [{ ...axis, space: 80, values: times }, { ...axis, size: 46 }],
         series: [{}, ...series.map(([, label, tone]) => ({ label, stroke: colour(tone), width: 1.8, points: { show: false } }))],
       }, dataOf(names), element);
       return { plot, names, element };

@@ -59,8 +59,12 @@
     return item;
   };
 
-  const filterLine = (item, wanted) => {
-    item.hidden = wanted !== "" && !item.lastElementChild.textContent.toLowerCase().includes(wanted);
+  // Only what is searched for is shown: every word, or phrase in quotation marks.
+  const wordsIn = (searched) => (searched.toLowerCase().match(/"[^"]+"|\S+/g) || []).map((word) => word.replaceAll('"', ""));
+
+  const filterLine = (item, words) => {
+    const text = item.lastElementChild.textContent.toLowerCase();
+    item.hidden = !words.every((word) => text.includes(word));
   };
 
   const followLog = () => {
@@ -72,7 +76,7 @@
     stream.addEventListener("log", (event) => {
       const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
       const item = lineOf(JSON.parse(event.data));
-      filterLine(item, document.getElementById("log-find").value.trim().toLowerCase());
+      filterLine(item, wordsIn(document.getElementById("log-find").value));
       log.append(item);
       // The next stream goes on after this line.
       const url = new URL(log.dataset.follow, location.href);
@@ -116,8 +120,11 @@
 
   const find = document.getElementById("log-find");
   if (find) find.addEventListener("input", () => {
-    for (const item of document.getElementById("log").children) filterLine(item, find.value.trim().toLowerCase());
+    for (const item of document.getElementById("log").children) filterLine(item, wordsIn(find.value));
   });
+
+  const log = document.getElementById("log");
+  if (log) log.scrollTop = log.scrollHeight;
 
   // "/" goes to the search, as in many other places.
   document.addEventListener("keydown", (event) => {

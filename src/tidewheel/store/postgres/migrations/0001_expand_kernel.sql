@@ -298,6 +298,14 @@ CREATE TABLE tidewheel.statistic (
     runs   text NOT NULL,
     PRIMARY KEY (hour, at, lane, state)
 ) WITH (fillfactor = 80);
+-- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed. Occurrences that
+-- were missed are counted in a row of their own, without a queue.
+CREATE TABLE tidewheel.finished (
+    queue text NOT NULL,
+    state text NOT NULL,
+    jobs  bigint NOT NULL,
+    PRIMARY KEY (queue, state)
+) WITH (fillfactor = 50);
 
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE tidewheel.finish_rate (
@@ -423,6 +431,7 @@ CREATE TABLE tidewheel.schedule (
     UNIQUE (tenant, name)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 CREATE INDEX schedule_next ON tidewheel.schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+CREATE INDEX schedule_coming ON tidewheel.schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
 -- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
 CREATE TABLE tidewheel.occurrence (
@@ -539,6 +548,8 @@ CREATE TABLE tidewheel.channel (
     shown      text NOT NULL,
     address    text NOT NULL,
     secret     text,
+    old_secret text,
+    old_until  timestamptz,
     disabled   text,
     created_at timestamptz NOT NULL
 );
@@ -597,6 +608,8 @@ CREATE TABLE tidewheel.delivery (
     UNIQUE (channel, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX delivery_due ON tidewheel.delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_ended ON tidewheel.delivery (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX delivery_line ON tidewheel.delivery (channel, next_at) WHERE state = 'pending';
 CREATE INDEX delivery_job ON tidewheel.delivery (job_id) WHERE job_id IS NOT NULL;
 
 -- Whether a subscription may want an event of a lane. A coarse look: whoever sends the messages looks closely.
@@ -637,6 +650,13 @@ CREATE TABLE tidewheel.maintenance (
 CREATE FUNCTION tidewheel.parents_of(job uuid) RETURNS uuid[]
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN ARRAY(SELECT parent FROM tidewheel.dependency WHERE child = job ORDER BY parent LIMIT 1000);
+
+-- Whether all patterns are met by what people know a job by: its kind, name, description, labels and its error. Simple
+-- enough to be put in the place where it is asked for. Only letters from A to Z are the same in both sizes.
+CREATE FUNCTION tidewheel.has_words(patterns text[], kind text, options json, labels json, error json) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN lower(concat_ws(E'\n', kind, options ->> 'name', options ->> 'description', replace(labels::text, '":"', '='),
+                           error ->> 'message') COLLATE "C") LIKE ALL (patterns);
 
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
 CREATE VIEW tidewheel.active_job AS

@@ -14,6 +14,21 @@ SELECT lane.queue, tidewheel.now() - min(head.run_at),
  GROUP BY lane.queue
  ORDER BY lane.queue COLLATE "C"
 
+-- name: lane_facts
+-- As above, by what the jobs need.
+SELECT tenant.name, lane.queue, lane.kind, lane.needs, tidewheel.now() - min(head.run_at)
+  FROM tidewheel.lane
+  JOIN tidewheel.tenant ON tenant.id = lane.tenant
+ CROSS JOIN generate_series(0, 2) AS level
+ CROSS JOIN LATERAL (
+       SELECT job.run_at FROM tidewheel.job
+        WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level
+        ORDER BY job.run_at
+        LIMIT 1) AS head
+ WHERE lane.gate = 'open' AND head.run_at <= tidewheel.now()
+ GROUP BY tenant.name, lane.queue, lane.kind, lane.needs
+ ORDER BY tenant.name COLLATE "C", lane.queue COLLATE "C", lane.kind COLLATE "C"
+
 -- name: kind_facts
 SELECT tenant.name, lane.kind, sum(jobs)::bigint, sum(jobs) FILTER (WHERE state = 'dead')::bigint
   FROM tidewheel.statistic
@@ -25,30 +40,47 @@ HAVING sum(jobs) FILTER (WHERE state = 'dead') > 0
  ORDER BY tenant.name COLLATE "C", lane.kind COLLATE "C"
 
 -- name: schedule_facts
-SELECT tenant.name, schedule.name, tidewheel.now() - waiting.due_at, CASE WHEN last.outcome = 'missed' THEN last.fire_at END
+-- Of the jobs that are first in line. One that has been out before, and came back or was sent round again, waits since then.
+SELECT tenant.name, schedule.name, tidewheel.now() - waiting.since, CASE WHEN last.outcome = 'missed' THEN last.fire_at END,
+       CASE WHEN schedule.next_fire_at <= tidewheel.now() THEN tidewheel.now() - schedule.next_fire_at END
   FROM tidewheel.schedule
   JOIN tidewheel.tenant ON tenant.id = schedule.tenant
   LEFT JOIN LATERAL (
-       SELECT job.due_at FROM tidewheel.job
-        WHERE job.schedule_id = schedule.id AND job.due_at <= tidewheel.now() AND job.state || '' <> 'running'
-          AND job.failures = 0 AND job.losses = 0
-        ORDER BY job.due_at
-        LIMIT 1) AS waiting ON true
+       SELECT min(since) AS since
+         FROM (SELECT CASE WHEN job.token = 0 THEN job.due_at ELSE greatest(job.due_at, job.run_at) END AS since
+                 FROM tidewheel.job
+                WHERE job.schedule_id = schedule.id AND job.due_at <= tidewheel.now() AND job.state || '' <> 'running'
+                  AND job.failures = 0 AND job.losses = 0
+                ORDER BY job.due_at
+                LIMIT 20) AS first
+        WHERE since <= tidewheel.now()) AS waiting ON true
   LEFT JOIN LATERAL (
        SELECT outcome, fire_at FROM tidewheel.occurrence
         WHERE occurrence.schedule_id = schedule.id AND fire_at <= tidewheel.now()
         ORDER BY fire_at DESC
         LIMIT 1) AS last ON true
- WHERE NOT schedule.paused AND (waiting.due_at IS NOT NULL OR last.outcome = 'missed')
+ WHERE NOT schedule.paused
+   AND (waiting.since IS NOT NULL OR last.outcome = 'missed' OR schedule.next_fire_at <= tidewheel.now())
  ORDER BY tenant.name COLLATE "C", schedule.name COLLATE "C"
 
 -- name: snapshot_facts
--- Those held longest, by the machine's own time, in which connections live.
-SELECT pid, statement_timestamp() - xact_start
-  FROM pg_stat_activity
- WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
-   AND xact_start < statement_timestamp()
- ORDER BY xact_start
+-- Those held longest, by the machine's own time, in which connections live. Who writes holds them as much as who reads, and
+-- so does what outlives its connection. Since when a slot is unused is known from PostgreSQL 17 on, hence by its name.
+SELECT holder, held
+  FROM (SELECT 'pid ' || pid AS holder, statement_timestamp() - xact_start AS held
+          FROM pg_stat_activity
+         WHERE datname = current_database() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+           AND pid <> pg_backend_pid()
+        UNION ALL
+        SELECT 'prepared ' || gid, statement_timestamp() - prepared
+          FROM pg_prepared_xacts
+         WHERE database = current_database()
+        UNION ALL
+        SELECT 'slot ' || slot_name, statement_timestamp() - (to_jsonb(slot) ->> 'inactive_since')::timestamptz
+          FROM pg_replication_slots AS slot
+         WHERE NOT active AND (xmin IS NOT NULL OR catalog_xmin IS NOT NULL)) AS holders
+ WHERE held > interval '0'
+ ORDER BY held DESC
  LIMIT 20
 
 -- name: table_facts
@@ -59,13 +91,21 @@ SELECT relname, n_live_tup, n_dead_tup
  ORDER BY n_dead_tup DESC
 
 -- name: replica_facts
--- Of replicas that this user may see: for those of others it must be a member of pg_monitor.
+-- Of replicas that this user may see: for those of others it must be a member of pg_monitor. What nobody fetches any more is
+-- kept for a slot until the disk is full.
 SELECT coalesce(nullif(application_name, ''), 'pid ' || pid),
        greatest(0, pg_wal_lsn_diff(
            CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, replay_lsn))::bigint,
        replay_lag
   FROM pg_stat_replication
  WHERE replay_lsn IS NOT NULL
+UNION ALL
+SELECT 'slot ' || slot_name,
+       greatest(0, pg_wal_lsn_diff(
+           CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, restart_lsn))::bigint,
+       NULL
+  FROM pg_replication_slots
+ WHERE NOT active AND restart_lsn IS NOT NULL
  ORDER BY 1
 
 -- name: clock_facts

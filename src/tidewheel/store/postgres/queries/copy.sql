@@ -21,6 +21,7 @@ UNION ALL SELECT 'artifact', count(*) FROM tidewheel.artifact
 UNION ALL SELECT 'artifact_grave', count(*) FROM tidewheel.artifact_grave
 UNION ALL SELECT 'statistic', count(*) FROM tidewheel.statistic
 UNION ALL SELECT 'ended', count(*) FROM tidewheel.ended
+UNION ALL SELECT 'finished', count(*) FROM tidewheel.finished
 UNION ALL SELECT 'idempotency', count(*) FROM tidewheel.idempotency
 UNION ALL SELECT 'dependency', count(*) FROM tidewheel.dependency WHERE child <> parent
 UNION ALL SELECT 'ended_parent', count(*) FROM tidewheel.ended_parent
@@ -44,7 +45,7 @@ TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tid
          tidewheel.channel, tidewheel.subscription, tidewheel.delivery, tidewheel.outbox, tidewheel.alert, tidewheel.maintenance,
          tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,
-         tidewheel.occurrence, tidewheel.schedule, tidewheel.statistic, tidewheel.ended
+         tidewheel.occurrence, tidewheel.schedule, tidewheel.statistic, tidewheel.ended, tidewheel.finished
 
 -- name: copy_clear_jobs
 DELETE FROM tidewheel.job WHERE lane <> 0

@@ -165,7 +165,32 @@ SELECT (extract(epoch FROM tidewheel.now()) * 1000000)::bigint AS now, tenant.na
   FROM tidewheel.limit_key
   JOIN tidewheel.tenant ON tenant.id = limit_key.tenant
  WHERE ($1::text IS NULL OR tenant.name = $1) AND ($2::text IS NULL OR limit_key.key = $2)
+   AND ($3::text IS NULL OR (tenant.name, limit_key.key) > ($3, $4))
  ORDER BY tenant.name, limit_key.key
+ LIMIT $5::bigint
+
+-- name: limit_waiters
+-- How many wait for each of the named keys, up to a bound.
+SELECT (SELECT count(*) FROM (
+               SELECT FROM tidewheel.job
+                WHERE job.state = 'limited' AND job.tenant = tenant.id AND job.waits_for = named.key
+                LIMIT $3
+               ) AS few) AS waiting
+  FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS named (tenant, key, n)
+  LEFT JOIN tidewheel.tenant ON tenant.name = named.tenant
+ ORDER BY named.n
+
+-- name: limit_holders
+-- Who runs under the named keys; what runs is no more than the workers can do at once.
+SELECT tenant.name AS tenant, held.key, array_agg(held.id ORDER BY held.id) AS ids
+  FROM (
+       SELECT job.id, job.tenant, unnest(job.limit_keys) AS key
+         FROM tidewheel.job
+        WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
+       ) AS held
+  JOIN tidewheel.tenant ON tenant.id = held.tenant
+  JOIN unnest($1::text[], $2::text[]) AS named (tenant, key) ON named.tenant = tenant.name AND named.key = held.key
+ GROUP BY tenant.name, held.key
 
 -- name: limit_rules
 SELECT name, most, starts, seconds, burst, by_hand, waiting, overflow FROM tidewheel.limit_rule ORDER BY name

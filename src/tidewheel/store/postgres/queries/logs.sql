@@ -29,6 +29,23 @@ SELECT job_id, token, first, last, place, lines
  WHERE before < $5
  ORDER BY token, first, place
 
+-- name: last_logs
+-- The last pieces before a line, as many as have $5 lines together.
+SELECT job_id, token, first, last, place, lines
+  FROM (
+       SELECT *, sum(last - first + 1) OVER (ORDER BY token DESC, first DESC, place ROWS UNBOUNDED PRECEDING)
+                 - (last - first + 1) AS beyond
+         FROM (
+              SELECT job_id, token, first, last, (extract(epoch FROM stored_at) * 1000000)::bigint AS place, lines
+                FROM tidewheel.log
+               WHERE job_id = $1 AND stored_at >= $2::timestamptz - interval '1 day'
+                 AND token <= $3 AND (token, first) < ($3, $4)
+               ORDER BY token DESC, first DESC, stored_at DESC
+               LIMIT $5
+              ) AS near
+       ) AS counted
+ WHERE beyond < $5
+
 -- name: segments_with
 -- The order is by an expression that no index has: only the words may lead to the segments.
 SELECT first_at, last_at, jobs, tokens, firsts

@@ -1,3 +1,16 @@
+-- name: lock_owner
+-- Whoever counts what an owner has, and then adds to it, does so alone.
+SELECT pg_advisory_xact_lock(8437, hashtext(coalesce($1::text, '')))
+
+-- name: count_channels
+SELECT count(*) FROM tidewheel.channel WHERE coalesce(tenant, '') = coalesce($1::text, '')
+
+-- name: count_subscriptions
+SELECT count(*)
+  FROM tidewheel.channel
+  JOIN tidewheel.subscription ON subscription.channel = channel.id
+ WHERE coalesce(channel.tenant, '') = coalesce($1::text, '')
+
 -- name: add_channel
 INSERT INTO tidewheel.channel (id, tenant, name, type, shown, address, secret, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, tidewheel.now())
@@ -31,6 +44,14 @@ UPDATE tidewheel.channel SET disabled = NULL
  WHERE id = $1 AND ($2::text IS NULL OR tenant = $2)
 RETURNING id, tenant, name, type, shown, disabled, created_at
 
+-- name: rotate_secret
+UPDATE tidewheel.channel SET old_secret = secret, old_until = tidewheel.now() + $4::interval, secret = $3
+ WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) AND type = 'webhook'
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
+-- name: has_channel
+SELECT EXISTS (SELECT FROM tidewheel.channel WHERE id = $1 AND ($2::text IS NULL OR tenant = $2))
+
 -- name: disable_channel
 UPDATE tidewheel.channel SET disabled = $2
  WHERE id = (SELECT channel FROM tidewheel.delivery WHERE delivery.id = $1) AND disabled IS NULL
@@ -63,13 +84,22 @@ RETURNING subscription.id
 SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
        outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
        outbox.started_at, outbox.labels, outbox.error, outbox.detail,
-       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN (
+       coalesce(
+           (SELECT history.options ->> 'traceparent' FROM tidewheel.job_history AS history
+             WHERE history.id = outbox.job_id AND history.finished_at = outbox.at),
+           (SELECT job.options ->> 'traceparent' FROM tidewheel.job WHERE job.id = outbox.job_id)),
+       CASE WHEN outbox.event = 'missed' THEN schedule.definition END,
+       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN coalesce((
             SELECT history.state = 'dead'
               FROM tidewheel.occurrence
               JOIN tidewheel.job_history AS history ON history.id = occurrence.job_id
              WHERE occurrence.schedule_id = outbox.schedule_id AND occurrence.fire_at < outbox.due_at
              ORDER BY occurrence.fire_at DESC
-             LIMIT 1) END
+             LIMIT 1), false) ELSE false END
+       OR CASE WHEN outbox.event = 'succeeded' AND outbox.token > 1 THEN EXISTS (
+            SELECT FROM tidewheel.attempt
+             WHERE attempt.job_id = outbox.job_id
+               AND attempt.cause IN ('failed', 'gave_up', 'crashed', 'lost', 'quarantined', 'unstorable')) ELSE false END
   FROM tidewheel.outbox
   LEFT JOIN tidewheel.lane ON lane.id = outbox.lane
   LEFT JOIN tidewheel.tenant ON tenant.id = lane.tenant
@@ -94,18 +124,40 @@ SELECT line.id, line.channel, line.key, line.event, line.job_id, line.tenant, 'p
     ON CONFLICT (channel, key) DO NOTHING
 
 -- name: take_deliveries
-WITH due AS MATERIALIZED (
+-- A few of each channel, in turns: `place` is that in the line of a channel, `turn` that among all of its owner.
+WITH busy AS MATERIALIZED (
+    SELECT channel.id, channel.tenant, count(*) AS messages
+      FROM unnest($4::uuid[]) AS busy (channel)
+      JOIN tidewheel.channel ON channel.id = busy.channel
+     GROUP BY channel.id
+), line AS (
+    SELECT channel.tenant, head.id, head.next_at,
+           row_number() OVER (PARTITION BY channel.id ORDER BY head.next_at, head.id) + coalesce(busy.messages, 0) AS place
+      FROM tidewheel.channel
+      LEFT JOIN busy ON busy.id = channel.id
+     CROSS JOIN LATERAL (
+           SELECT delivery.id, delivery.next_at
+             FROM tidewheel.delivery
+            WHERE delivery.channel = channel.id AND state = 'pending' AND next_at <= tidewheel.now()
+            ORDER BY next_at
+            LIMIT greatest($1::integer - coalesce(busy.messages, 0), 0)) AS head
+), waiting AS (
+    SELECT line.id, line.next_at,
+           row_number() OVER (PARTITION BY line.tenant ORDER BY line.place, line.next_at)
+           + (SELECT coalesce(sum(messages), 0) FROM busy WHERE busy.tenant IS NOT DISTINCT FROM line.tenant) AS turn
+      FROM line
+), due AS MATERIALIZED (
     SELECT id
       FROM tidewheel.delivery
-     WHERE state = 'pending' AND next_at <= tidewheel.now()
-     ORDER BY next_at
-     LIMIT $1
+     WHERE id = ANY (ARRAY(SELECT id FROM waiting WHERE turn <= $2 ORDER BY turn, next_at LIMIT $3))
+       AND state = 'pending' AND next_at <= tidewheel.now()
        FOR UPDATE SKIP LOCKED
 )
-UPDATE tidewheel.delivery SET tries = tries + 1, next_at = tidewheel.now() + $2::interval
+UPDATE tidewheel.delivery SET tries = tries + 1, next_at = tidewheel.now() + $5::interval
   FROM due, tidewheel.channel
  WHERE delivery.id = due.id AND channel.id = delivery.channel
-RETURNING delivery.id, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
+RETURNING delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret,
+       CASE WHEN channel.old_until > tidewheel.now() THEN channel.old_secret END
 
 -- name: close_delivery
 UPDATE tidewheel.delivery

@@ -46,6 +46,11 @@ SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphan
 -- One worker of an app at a time says what its code declares.
 SELECT pg_advisory_xact_lock(8435, hashtext($1))
 
+-- name: schedules_declared
+SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphaned_at, created_at, updated_at
+  FROM tidewheel.schedule
+ WHERE declared_by = $1
+
 -- name: lock_declared
 SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphaned_at, created_at, updated_at
   FROM tidewheel.schedule
@@ -106,6 +111,10 @@ WITH added AS (
     SELECT tidewheel.now(), 'missed', schedule_id, fire_at, json_build_object('reason', reason)
       FROM added
      WHERE outcome = 'missed' AND EXISTS (SELECT FROM tidewheel.subscription WHERE 'missed' = ANY (outcomes))
+), counted AS (
+    INSERT INTO tidewheel.finished AS before (queue, state, jobs)
+    SELECT '', 'missed', count(*) FROM added WHERE outcome = 'missed' HAVING count(*) > 0
+    ON CONFLICT (queue, state) DO UPDATE SET jobs = before.jobs + excluded.jobs
 )
 SELECT schedule_id, fire_at FROM added
 
@@ -126,9 +135,9 @@ ON CONFLICT (schedule_id, fire_at) DO UPDATE
  WHERE occurrence.outcome <> 'made'
 RETURNING fire_at
 
--- name: made_before
-SELECT fire_at FROM tidewheel.occurrence
- WHERE schedule_id = $1 AND fire_at = ANY ($2::timestamptz[]) AND outcome = 'made'
+-- name: recorded_before
+SELECT fire_at, outcome = 'made' FROM tidewheel.occurrence
+ WHERE schedule_id = $1 AND fire_at = ANY ($2::timestamptz[])
 
 -- name: list_occurrences
 SELECT schedule_id, fire_at, source, outcome, reason, job_id
@@ -136,6 +145,40 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
  WHERE schedule_id = $1 AND fire_at < coalesce($2::timestamptz, 'infinity')
  ORDER BY fire_at DESC
  LIMIT $3
+
+-- name: coming_schedules
+SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphaned_at, created_at, updated_at
+  FROM tidewheel.schedule
+ WHERE tenant = (SELECT tenant.id FROM tidewheel.tenant WHERE tenant.name = $1) AND next_fire_at IS NOT NULL
+ ORDER BY tenant, next_fire_at
+ LIMIT $2
+
+-- name: past_occurrences
+-- The last ones of some schedules, each with the state of its job and when the first run of that began: runs before the
+-- last one are among the attempts. When an occurrence was recorded bounds the days to look through.
+SELECT past.schedule_id, past.fire_at, past.source, past.outcome, past.reason, past.job_id,
+       coalesce(job.state, history.state) AS state,
+       coalesce((SELECT attempt.started_at FROM tidewheel.attempt
+                  WHERE attempt.job_id = past.job_id AND attempt.ended_at >= past.recorded_at - interval '1 day'
+                    AND attempt.started_at IS NOT NULL
+                  ORDER BY attempt.token LIMIT 1), job.started_at, history.started_at) AS started_at
+  FROM unnest($1::uuid[]) WITH ORDINALITY AS named (id, n)
+  JOIN tidewheel.schedule ON schedule.id = named.id
+  JOIN tidewheel.tenant ON tenant.id = schedule.tenant
+ CROSS JOIN LATERAL (
+       SELECT * FROM tidewheel.occurrence
+        WHERE occurrence.schedule_id = named.id AND occurrence.fire_at <= tidewheel.now()
+        ORDER BY occurrence.fire_at DESC
+        LIMIT $2
+       ) AS past
+  LEFT JOIN LATERAL (SELECT state, started_at FROM tidewheel.job WHERE job.id = past.job_id LIMIT 1) AS job ON true
+  LEFT JOIN LATERAL (
+       SELECT state, started_at FROM tidewheel.job_history
+        WHERE job_history.id = past.job_id AND job_history.finished_at >= past.recorded_at - interval '1 day'
+        LIMIT 1
+       ) AS history ON true
+ WHERE $3::text IS NULL OR tenant.name = $3
+ ORDER BY named.n, past.fire_at DESC
 
 -- name: occurrence_of_job
 -- From the latest on: whoever repeats a trigger does so soon.
@@ -149,7 +192,7 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
 -- Waiting jobs of planned occurrences that are not due. From the jobs to the occurrences, never the other way: of these
 -- there may be millions.
 WITH coming AS MATERIALIZED (
-    SELECT job.id, job.due_at FROM tidewheel.job WHERE job.schedule_id = $1 AND job.due_at > tidewheel.now()
+    SELECT job.id, job.due_at FROM tidewheel.job WHERE job.schedule_id = $1 AND job.due_at > $2
 ), planned AS MATERIALIZED (
     SELECT coming.id
       FROM coming

@@ -32,6 +32,7 @@ SET LOCAL plan_cache_mode = force_generic_plan
   WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
     AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
     AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+    AND ($14::text[] IS NULL OR tidewheel.has_words($14, kind, options, labels, error))
   ORDER BY id DESC LIMIT $9)
 UNION ALL
 (SELECT * FROM (
@@ -40,6 +41,7 @@ UNION ALL
   WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
     AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
     AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+    AND ($14::text[] IS NULL OR tidewheel.has_words($14, kind, options, labels, error))
   ORDER BY id DESC LIMIT $9)
 ORDER BY id DESC LIMIT $9
 
@@ -63,6 +65,7 @@ SELECT id FROM (
   WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
     AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
     AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+    AND ($15::text[] IS NULL OR tidewheel.has_words($15, kind, options, labels, error))
   ORDER BY tenant_id DESC, id DESC LIMIT $9)
 UNION ALL
 (SELECT * FROM (
@@ -73,6 +76,7 @@ UNION ALL
   WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
     AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
     AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+    AND ($15::text[] IS NULL OR tidewheel.has_words($15, kind, options, labels, error))
   ORDER BY tenant_id DESC, id DESC LIMIT $9)
 ORDER BY tenant_id DESC, id DESC LIMIT $9
 
@@ -99,6 +103,7 @@ SELECT active_job.*
  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
    AND ($9::timestamptz IS NULL OR created_at >= $9) AND ($10::timestamptz IS NULL OR created_at < $10)
+   AND ($12::text[] IS NULL OR tidewheel.has_words($12, kind, options, labels, error))
  ORDER BY active_job.id DESC LIMIT $8
 
 -- name: list_failed
@@ -112,6 +117,7 @@ SELECT * FROM (
  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
    AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+   AND ($13::text[] IS NULL OR tidewheel.has_words($13, kind, options, labels, error))
    AND ($12::text IS NULL OR strpos(error ->> 'message', $12) > 0)
  ORDER BY id DESC LIMIT $9
 
@@ -130,6 +136,7 @@ SELECT * FROM (
  WHERE ($3::text[] IS NULL OR state = ANY ($3)) AND ($4::text IS NULL OR kind = $4) AND ($5::text IS NULL OR queue = $5)
    AND ($6::uuid IS NULL OR schedule_id = $6) AND ($7::text[] IS NULL OR labels ->> $7[1] = $7[2])
    AND ($10::timestamptz IS NULL OR created_at >= $10) AND ($11::timestamptz IS NULL OR created_at < $11)
+   AND ($14::text[] IS NULL OR tidewheel.has_words($14, kind, options, labels, error))
    AND ($12::text IS NULL OR strpos(error ->> 'message', $12) > 0)
  ORDER BY tenant_id DESC, id DESC LIMIT $9
 
@@ -139,10 +146,30 @@ SELECT id FROM tidewheel.job_history
    AND state IN ('dead', 'cancelled', 'expired', 'dropped', 'skipped')
  ORDER BY tenant DESC, id DESC OFFSET $3 - 1 LIMIT 1
 
+-- name: fresh_counts
+-- The active jobs, of which no more than so many are looked at.
+SELECT lane, state, priority, count(*) AS jobs
+  FROM (SELECT lane, state, priority FROM tidewheel.job ORDER BY id LIMIT $1) AS near
+ GROUP BY 1, 2, 3
+
+-- name: fresh_counts_of_tenant
+SELECT lane, state, priority, count(*) AS jobs
+  FROM (
+       SELECT lane, state, priority FROM tidewheel.job
+        WHERE (tenant, id) >= ($2, '00000000-0000-0000-0000-000000000000'::uuid)
+          AND (tenant, id) <= ($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+        ORDER BY tenant, id
+        LIMIT $1
+       ) AS near
+ GROUP BY 1, 2, 3
+
 -- name: counts
+-- The active jobs as of the census, unless they were counted anew.
 SELECT tenant.name AS tenant, lane.queue, lane.kind, counted.state, counted.priority, sum(counted.jobs)::bigint AS jobs
   FROM (
-       SELECT lane, state, priority, jobs FROM tidewheel.census
+       SELECT lane, state, priority, jobs FROM tidewheel.census WHERE $2::integer[] IS NULL
+       UNION ALL
+       SELECT * FROM unnest($2::integer[], $3::text[], $4::smallint[], $5::bigint[])
        UNION ALL
        SELECT lane, state, NULL, jobs FROM tidewheel.rollup
        UNION ALL

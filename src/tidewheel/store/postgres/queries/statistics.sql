@@ -49,5 +49,23 @@ SELECT $1, *
 ON CONFLICT (hour, at, lane, state) DO UPDATE
    SET jobs = excluded.jobs, delays = excluded.delays, runs = excluded.runs
 
+-- name: add_finished
+INSERT INTO tidewheel.finished AS before (queue, state, jobs)
+SELECT lane.queue, ended.state, sum(ended.jobs)
+  FROM unnest($1::integer[], $2::text[], $3::bigint[]) AS ended (lane, state, jobs)
+  JOIN tidewheel.lane ON lane.id = ended.lane
+ GROUP BY lane.queue, ended.state
+ON CONFLICT (queue, state) DO UPDATE SET jobs = before.jobs + excluded.jobs
+
+-- name: finished
+SELECT queue, state, sum(jobs)::bigint AS jobs
+  FROM (SELECT queue, state, jobs FROM tidewheel.finished WHERE state <> 'missed'
+        UNION ALL
+        SELECT lane.queue, ended.state, ended.jobs FROM tidewheel.ended JOIN tidewheel.lane ON lane.id = ended.lane) AS ends
+ GROUP BY queue, state
+
+-- name: missed
+SELECT jobs FROM tidewheel.finished WHERE queue = '' AND state = 'missed'
+
 -- name: retire_statistics
 DELETE FROM tidewheel.statistic WHERE hour AND at < tidewheel.now() - $1::interval

@@ -254,6 +254,14 @@ CREATE TABLE statistic (
     runs   TEXT NOT NULL,
     PRIMARY KEY (hour, at, lane, state)
 ) STRICT, WITHOUT ROWID;
+-- How many jobs have ended since the beginning, as far as folded: it only rises, whatever is removed. Occurrences that
+-- were missed are counted in a row of their own, without a queue.
+CREATE TABLE finished (
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    jobs  INTEGER NOT NULL,
+    PRIMARY KEY (queue, state)
+) STRICT, WITHOUT ROWID;
 
 -- How fast jobs end, by what had finished at the last two censuses.
 CREATE TABLE finish_rate (
@@ -376,6 +384,7 @@ CREATE TABLE schedule (
     UNIQUE (tenant, name)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX schedule_next ON schedule (shard, next_fire_at) WHERE next_fire_at IS NOT NULL;
+CREATE INDEX schedule_coming ON schedule (tenant, next_fire_at) WHERE next_fire_at IS NOT NULL;
 
 -- Its key is what makes each occurrence happen once. `undecided` is the shard while its overlap is still to be decided.
 CREATE TABLE occurrence (
@@ -465,6 +474,8 @@ CREATE TABLE channel (
     shown      TEXT NOT NULL,
     address    TEXT NOT NULL,
     secret     TEXT,
+    old_secret TEXT,
+    old_until  INTEGER,
     disabled   TEXT,
     created_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -523,6 +534,8 @@ CREATE TABLE delivery (
     UNIQUE (channel, key)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX delivery_due ON delivery (next_at) WHERE state = 'pending';
+CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX delivery_line ON delivery (channel, next_at) WHERE state = 'pending';
 CREATE INDEX delivery_job ON delivery (job_id) WHERE job_id IS NOT NULL;
 
 -- What is, or was, wrong. `firing` is the key while it is so, and NULL afterwards.
@@ -549,7 +562,8 @@ CREATE TABLE maintenance (
     author TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows.
+-- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows, and
+-- what a search for words looks at.
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,
@@ -559,7 +573,9 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       NULL AS erased_at, job.tenant AS tenant_id
+       NULL AS erased_at, job.tenant AS tenant_id,
+       lower(concat_ws(char(10), lane.kind, job.options ->> 'name', job.options ->> 'description',
+                       replace(job.labels, '":"', '='))) AS words
   FROM job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;
@@ -573,7 +589,9 @@ SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.sta
        CASE WHEN job.on_parent_failure IS NOT NULL THEN (
             SELECT json_group_array(hex(parent))
               FROM (SELECT parent FROM dependency WHERE child = job.id ORDER BY parent LIMIT 1000)) END AS parents,
-       job.erased_at, job.tenant AS tenant_id
+       job.erased_at, job.tenant AS tenant_id,
+       lower(concat_ws(char(10), lane.kind, job.options ->> 'name', job.options ->> 'description',
+                       replace(job.labels, '":"', '='), job.error ->> 'message')) AS words
   FROM job_history AS job
  CROSS JOIN lane ON lane.id = job.lane
  CROSS JOIN tenant ON tenant.id = job.tenant;

@@ -15,6 +15,22 @@ SELECT queue, :now - min(head),
  GROUP BY queue
  ORDER BY queue
 
+-- name: lane_facts
+-- As above, by what the jobs need.
+SELECT tenant, queue, kind, needs, :now - min(head)
+  FROM (SELECT tenant.name AS tenant, lane.queue, lane.kind, lane.needs,
+               (SELECT job.run_at FROM job
+                 WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level.value
+                 ORDER BY job.run_at
+                 LIMIT 1) AS head
+          FROM lane
+         CROSS JOIN tenant ON tenant.id = lane.tenant
+         CROSS JOIN json_each('[0,1,2]') AS level
+         WHERE lane.gate = 'open')
+ WHERE head <= :now
+ GROUP BY tenant, queue, kind, needs
+ ORDER BY tenant, queue, kind
+
 -- name: kind_facts
 SELECT tenant.name, lane.kind, sum(jobs), sum(jobs) FILTER (WHERE state = 'dead') AS dead
   FROM statistic
@@ -26,13 +42,17 @@ HAVING dead > 0
  ORDER BY tenant.name, lane.kind
 
 -- name: schedule_facts
-SELECT tenant, name, :now - due_at, missed
-  FROM (SELECT tenant.name AS tenant, schedule.name,
-               (SELECT job.due_at FROM job
-                 WHERE job.schedule_id = schedule.id AND job.due_at <= :now AND +job.state <> 'running'
-                   AND job.failures = 0 AND job.losses = 0
-                 ORDER BY job.due_at
-                 LIMIT 1) AS due_at,
+-- Of the jobs that are first in line. One that has been out before, and came back or was sent round again, waits since then.
+SELECT tenant, name, :now - since, missed, iif(next_fire_at <= :now, :now - next_fire_at, NULL)
+  FROM (SELECT tenant.name AS tenant, schedule.name, schedule.next_fire_at,
+               (SELECT min(since)
+                  FROM (SELECT iif(job.token = 0, job.due_at, max(job.due_at, job.run_at)) AS since
+                          FROM job
+                         WHERE job.schedule_id = schedule.id AND job.due_at <= :now AND +job.state <> 'running'
+                           AND job.failures = 0 AND job.losses = 0
+                         ORDER BY job.due_at
+                         LIMIT 20)
+                 WHERE since <= :now) AS since,
                (SELECT CASE outcome WHEN 'missed' THEN fire_at END
                   FROM occurrence
                  WHERE schedule_id = schedule.id AND fire_at <= :now
@@ -41,7 +61,7 @@ SELECT tenant, name, :now - due_at, missed
           FROM schedule
          CROSS JOIN tenant ON tenant.id = schedule.tenant
          WHERE NOT schedule.paused)
- WHERE due_at IS NOT NULL OR missed IS NOT NULL
+ WHERE since IS NOT NULL OR missed IS NOT NULL OR next_fire_at <= :now
  ORDER BY tenant, name
 
 -- name: clock_facts

@@ -20,6 +20,7 @@ UNION ALL SELECT 'artifact', count(*) FROM artifact
 UNION ALL SELECT 'artifact_grave', count(*) FROM artifact_grave
 UNION ALL SELECT 'statistic', count(*) FROM statistic
 UNION ALL SELECT 'ended', count(*) FROM ended
+UNION ALL SELECT 'finished', count(*) FROM finished
 UNION ALL SELECT 'idempotency', count(*) FROM idempotency
 UNION ALL SELECT 'dependency', count(*) FROM dependency
 UNION ALL SELECT 'ended_parent', count(*) FROM ended_parent
@@ -116,6 +117,9 @@ SELECT tenant, key, fingerprint, job_id, check_at - 86400000000 AS created_at
 
 -- name: copy_dependency
 SELECT * FROM dependency ORDER BY child, parent LIMIT -1 OFFSET :skip
+
+-- name: copy_finished
+SELECT * FROM finished ORDER BY queue, state LIMIT -1 OFFSET :skip
 
 -- name: copy_ended_parent
 SELECT * FROM ended_parent ORDER BY parent LIMIT -1 OFFSET :skip

@@ -103,7 +103,30 @@ SELECT tenant.name, limit_key.key, limit_key.rule, limit_key.most, limit_key.run
   FROM limit_key
   JOIN tenant ON tenant.id = limit_key.tenant
  WHERE (:tenant IS NULL OR tenant.name = :tenant) AND (:key IS NULL OR limit_key.key = :key)
+   AND (:after_tenant IS NULL OR (tenant.name, limit_key.key) > (:after_tenant, :after_key))
  ORDER BY tenant.name, limit_key.key
+ LIMIT coalesce(:limit, -1)
+
+-- name: limit_waiters
+-- How many wait for each of the named keys, up to a bound.
+SELECT (SELECT count(*) FROM (
+               SELECT 1 FROM job
+                WHERE state = 'limited' AND tenant = (SELECT id FROM tenant WHERE name = named.value ->> 0)
+                  AND waits_for = named.value ->> 1
+                LIMIT :most))
+  FROM json_each(:keys) AS named
+ ORDER BY named.key
+
+-- name: limit_holders
+-- Who runs under the named keys; what runs is no more than the workers can do at once.
+SELECT tenant.name, held.value, json_group_array(hex(job.id) ORDER BY job.id)
+  FROM job INDEXED BY job_running
+ CROSS JOIN json_each(job.limit_keys) AS held
+ CROSS JOIN tenant ON tenant.id = job.tenant
+ WHERE job.state = 'running' AND job.limit_keys IS NOT NULL
+   AND EXISTS (SELECT 1 FROM json_each(:keys) AS named
+                WHERE named.value ->> 0 = tenant.name AND named.value ->> 1 = held.value)
+ GROUP BY tenant.name, held.value
 
 -- name: limit_rules
 SELECT name, most, starts, seconds, burst, by_hand, waiting, overflow FROM limit_rule ORDER BY name

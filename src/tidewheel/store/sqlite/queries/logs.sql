@@ -24,6 +24,20 @@ SELECT job_id, token, first, last, id, lines
  WHERE before < :limit
  ORDER BY token, first, id
 
+-- name: last_logs
+-- The last pieces before a line, as many as have `:limit` lines together.
+SELECT job_id, token, first, last, id, lines
+  FROM (
+       SELECT *, sum(last - first + 1) OVER (ORDER BY token DESC, first DESC, id ROWS UNBOUNDED PRECEDING) - (last - first + 1) AS beyond
+         FROM (
+              SELECT job_id, token, first, last, id, lines
+                FROM log
+               WHERE job_id = :id AND token <= :token AND (token, first) < (:token, :number)
+               ORDER BY token DESC, first DESC, id
+               LIMIT :limit)
+       )
+ WHERE beyond < :limit
+
 -- name: segments_with
 SELECT segment.first_at, segment.last_at, segment.low, segment.high
   FROM log_words

@@ -1,3 +1,12 @@
+-- name: count_channels
+SELECT count(*) FROM channel WHERE coalesce(tenant, '') = coalesce(:tenant, '')
+
+-- name: count_subscriptions
+SELECT count(*)
+  FROM channel
+ CROSS JOIN subscription ON subscription.channel = channel.id
+ WHERE coalesce(channel.tenant, '') = coalesce(:tenant, '')
+
 -- name: add_channel
 INSERT INTO channel (id, tenant, name, type, shown, address, secret, created_at)
 VALUES (:id, :tenant, :name, :type, :shown, :address, :secret, :now)
@@ -28,6 +37,11 @@ DELETE FROM channel WHERE id = :id
 -- name: enable_channel
 UPDATE channel SET disabled = NULL
  WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant)
+RETURNING id, tenant, name, type, shown, disabled, created_at
+
+-- name: rotate_secret
+UPDATE channel SET old_secret = secret, old_until = :until, secret = :secret
+ WHERE id = :id AND (:tenant IS NULL OR tenant = :tenant) AND type = 'webhook'
 RETURNING id, tenant, name, type, shown, disabled, created_at
 
 -- name: disable_channel
@@ -61,13 +75,21 @@ RETURNING id
 SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
        outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
        outbox.started_at, outbox.labels, outbox.error, outbox.detail,
-       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN (
+       coalesce(
+           (SELECT history.options ->> 'traceparent' FROM job_history AS history WHERE history.id = outbox.job_id),
+           (SELECT job.options ->> 'traceparent' FROM job WHERE job.id = outbox.job_id)),
+       CASE outbox.event WHEN 'missed' THEN schedule.definition END,
+       CASE WHEN outbox.event = 'succeeded' AND outbox.schedule_id IS NOT NULL THEN coalesce((
             SELECT history.state = 'dead'
               FROM occurrence
              CROSS JOIN job_history AS history ON history.id = occurrence.job_id
              WHERE occurrence.schedule_id = outbox.schedule_id AND occurrence.fire_at < outbox.due_at
              ORDER BY occurrence.fire_at DESC
-             LIMIT 1) END
+             LIMIT 1), 0) ELSE 0 END
+       OR CASE WHEN outbox.event = 'succeeded' AND outbox.token > 1 THEN EXISTS (
+            SELECT 1 FROM attempt
+             WHERE attempt.job_id = outbox.job_id
+               AND attempt.cause IN ('failed', 'gave_up', 'crashed', 'lost', 'quarantined', 'unstorable')) ELSE 0 END
   FROM outbox
   LEFT JOIN lane ON lane.id = outbox.lane
   LEFT JOIN tenant ON tenant.id = lane.tenant
@@ -85,17 +107,37 @@ VALUES (:id, :channel, :key, :event, :job, :tenant, 'pending', :now, :now, :now,
     ON CONFLICT (channel, key) DO NOTHING
 
 -- name: due_deliveries
-SELECT delivery.id
-  FROM delivery
- WHERE state = 'pending' AND next_at <= :now
- ORDER BY next_at
- LIMIT :limit
+-- A few of each channel, in turns: `place` is that in the line of a channel, `turn` that among all of its owner.
+WITH busy AS MATERIALIZED (
+    SELECT channel.id, coalesce(channel.tenant, '') AS owner, count(*) AS messages
+      FROM json_each(:busy) AS named
+     CROSS JOIN channel ON channel.id = unhex(named.value)
+     GROUP BY channel.id
+), line AS MATERIALIZED (
+    SELECT coalesce(channel.tenant, '') AS owner, delivery.id, delivery.next_at,
+           row_number() OVER (PARTITION BY channel.id ORDER BY delivery.next_at, delivery.id)
+           + coalesce((SELECT messages FROM busy WHERE busy.id = channel.id), 0) AS place
+      FROM channel
+     CROSS JOIN delivery ON delivery.id IN (
+           SELECT id FROM delivery AS head
+            WHERE head.channel = channel.id AND head.state = 'pending' AND head.next_at <= :now
+            ORDER BY head.next_at
+            LIMIT :share)
+), waiting AS (
+    SELECT line.id, line.next_at,
+           row_number() OVER (PARTITION BY line.owner ORDER BY line.place, line.next_at)
+           + coalesce((SELECT sum(messages) FROM busy WHERE busy.owner = line.owner), 0) AS turn
+      FROM line
+     WHERE line.place <= :share
+)
+SELECT id FROM waiting WHERE turn <= :owner_share ORDER BY turn, next_at LIMIT :limit
 
 -- name: take_delivery
 UPDATE delivery SET tries = tries + 1, next_at = :until WHERE id = :id AND state = 'pending'
 
 -- name: parcel
-SELECT delivery.id, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret
+SELECT delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret,
+       iif(channel.old_until > :now, channel.old_secret, NULL)
   FROM delivery
  CROSS JOIN channel ON channel.id = delivery.channel
  WHERE delivery.id = :id
@@ -125,5 +167,4 @@ RETURNING id, key, (SELECT name FROM channel WHERE channel.id = delivery.channel
        answer, created_at, next_at, ended_at, body, attempts
 
 -- name: retire_deliveries
-DELETE FROM delivery
- WHERE id IN (SELECT id FROM delivery WHERE created_at < :until AND ended_at < :until LIMIT :limit)
+DELETE FROM delivery WHERE id IN (SELECT id FROM delivery WHERE ended_at < :until LIMIT :limit)

@@ -91,6 +91,15 @@ SELECT :now, 'missed', schedule_id, fire_at, json_object('reason', reason)
  CROSS JOIN occurrence ON schedule_id = unhex(added.value ->> 0) AND fire_at = added.value ->> 1
  WHERE outcome = 'missed'
 
+-- name: count_missed
+INSERT INTO finished (queue, state, jobs)
+SELECT '', 'missed', count(*)
+  FROM json_each(:added) AS added
+ CROSS JOIN occurrence ON schedule_id = unhex(added.value ->> 0) AND fire_at = added.value ->> 1
+ WHERE outcome = 'missed'
+ HAVING count(*) > 0
+ON CONFLICT (queue, state) DO UPDATE SET jobs = jobs + excluded.jobs
+
 -- name: advance_schedules
 UPDATE schedule
    SET next_fire_at = plan.next_fire_at, fired = plan.fired
@@ -110,11 +119,10 @@ ON CONFLICT (schedule_id, fire_at) DO UPDATE
  WHERE occurrence.outcome <> 'made'
 RETURNING fire_at
 
--- name: made_before
-SELECT occurrence.fire_at
+-- name: recorded_before
+SELECT occurrence.fire_at, occurrence.outcome = 'made'
   FROM json_each(:times) AS time
  CROSS JOIN occurrence ON occurrence.schedule_id = :schedule AND occurrence.fire_at = time.value
- WHERE occurrence.outcome = 'made'
 
 -- name: list_occurrences
 SELECT schedule_id, fire_at, source, outcome, reason, job_id
@@ -122,6 +130,34 @@ SELECT schedule_id, fire_at, source, outcome, reason, job_id
  WHERE schedule_id = :schedule AND fire_at < :before
  ORDER BY fire_at DESC
  LIMIT :limit
+
+-- name: coming_schedules
+SELECT id, definition, paused, version, fired, next_fire_at, declared_by, orphaned_at, created_at, updated_at
+  FROM schedule
+ WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) AND next_fire_at IS NOT NULL
+ ORDER BY next_fire_at
+ LIMIT :limit
+
+-- name: past_occurrences
+-- The last ones of some schedules, each with the state of its job and when the first run of that began: runs before the
+-- last one are among the attempts.
+SELECT past.schedule_id, past.fire_at, past.source, past.outcome, past.reason, past.job_id,
+       coalesce(job.state, history.state),
+       coalesce((SELECT attempt.started_at FROM attempt
+                  WHERE attempt.job_id = past.job_id AND attempt.started_at IS NOT NULL
+                  ORDER BY attempt.token LIMIT 1), job.started_at, history.started_at)
+  FROM json_each(:ids) AS named
+ CROSS JOIN schedule ON schedule.id = unhex(named.value)
+ CROSS JOIN tenant ON tenant.id = schedule.tenant
+ CROSS JOIN occurrence AS past
+            ON past.schedule_id = schedule.id
+           AND past.fire_at IN (SELECT near.fire_at FROM occurrence AS near
+                                 WHERE near.schedule_id = schedule.id AND near.fire_at <= :now
+                                 ORDER BY near.fire_at DESC LIMIT :each)
+  LEFT JOIN job ON job.id = past.job_id
+  LEFT JOIN job_history AS history ON history.id = past.job_id
+ WHERE :tenant IS NULL OR tenant.name = :tenant
+ ORDER BY named.key, past.fire_at DESC
 
 -- name: occurrence_of_job
 -- From the latest on: whoever repeats a trigger does so soon.

@@ -44,6 +44,7 @@ SELECT * FROM (
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
           AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:words IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(:words) AS word WHERE instr(words, word.value) = 0))
           AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
         ORDER BY id DESC
         LIMIT :limit)
@@ -55,6 +56,7 @@ SELECT * FROM (
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
           AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:words IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(:words) AS word WHERE instr(words, word.value) = 0))
           AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
         ORDER BY id DESC
         LIMIT :limit)
@@ -69,6 +71,7 @@ SELECT * FROM (
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
           AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:words IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(:words) AS word WHERE instr(words, word.value) = 0))
           AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
         ORDER BY id DESC
         LIMIT :limit)
@@ -80,6 +83,7 @@ SELECT * FROM (
           AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
           AND (:schedule IS NULL OR schedule_id = :schedule)
           AND (:label IS NULL OR labels ->> :label = :text)
+          AND (:words IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(:words) AS word WHERE instr(words, word.value) = 0))
           AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
         ORDER BY id DESC
         LIMIT :limit)
@@ -93,26 +97,47 @@ SELECT * FROM active_job
    AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
    AND (:schedule IS NULL OR schedule_id = :schedule)
    AND (:label IS NULL OR labels ->> :label = :text)
+   AND (:words IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(:words) AS word WHERE instr(words, word.value) = 0))
    AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
  ORDER BY +id DESC
  LIMIT :limit
 
+-- name: edge_few
+-- The id down to which `:scan` jobs of one of these states lie after `:after`, or NULL if there are fewer.
+SELECT id FROM job_history
+ WHERE state = :state AND state <> 'succeeded' AND id < :after AND id >= :floor
+ ORDER BY id DESC
+ LIMIT 1 OFFSET :scan - 1
+
 -- name: find_few
 -- For one state of those that are few: its index leads straight to them, however many succeeded in between.
 SELECT * FROM finished_job
- WHERE state = :state AND state <> 'succeeded' AND (:tenant IS NULL OR tenant_id = :tenant) AND id < :after
+ WHERE state = :state AND state <> 'succeeded' AND (:tenant IS NULL OR tenant_id = :tenant) AND id < :after AND id >= :floor
    AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue)
    AND (:schedule IS NULL OR schedule_id = :schedule)
    AND (:label IS NULL OR labels ->> :label = :text)
    AND (:error IS NULL OR instr(error ->> 'message', :error) > 0)
+   AND (:words IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(:words) AS word WHERE instr(words, word.value) = 0))
    AND (:since IS NULL OR created_at >= :since) AND (:before IS NULL OR created_at < :before)
  ORDER BY id DESC
  LIMIT :limit
 
+-- name: fresh_counts
+-- The active jobs, of which no more than so many are looked at.
+SELECT lane, state, priority, count(*) FROM (SELECT lane, state, priority FROM job ORDER BY id LIMIT :most) GROUP BY 1, 2, 3
+
+-- name: fresh_counts_of_tenant
+SELECT lane, state, priority, count(*)
+  FROM (SELECT lane, state, priority FROM job WHERE tenant = (SELECT id FROM tenant WHERE name = :tenant) LIMIT :most)
+ GROUP BY 1, 2, 3
+
 -- name: counts
+-- The active jobs as of the census, unless they were counted anew.
 SELECT tenant.name, lane.queue, lane.kind, counted.state, counted.priority, sum(counted.jobs)
   FROM (
-       SELECT lane, state, priority, jobs FROM census
+       SELECT lane, state, priority, jobs FROM census WHERE :fresh IS NULL
+       UNION ALL
+       SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(:fresh)
        UNION ALL
        SELECT lane, state, NULL, jobs FROM rollup
        ) AS counted

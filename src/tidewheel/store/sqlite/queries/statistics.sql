@@ -39,5 +39,24 @@ SELECT :hour, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, v
 ON CONFLICT (hour, at, lane, state) DO UPDATE
    SET jobs = excluded.jobs, delays = excluded.delays, runs = excluded.runs
 
+-- name: add_finished
+INSERT INTO finished (queue, state, jobs)
+SELECT lane.queue, ended.value ->> 1, sum(ended.value ->> 2)
+  FROM json_each(:rows) AS ended
+ CROSS JOIN lane ON lane.id = ended.value ->> 0
+ WHERE true
+ GROUP BY lane.queue, ended.value ->> 1
+ON CONFLICT (queue, state) DO UPDATE SET jobs = jobs + excluded.jobs
+
+-- name: finished
+SELECT queue, state, sum(jobs)
+  FROM (SELECT queue, state, jobs FROM finished WHERE state <> 'missed'
+        UNION ALL
+        SELECT lane.queue, ended.state, ended.jobs FROM ended CROSS JOIN lane ON lane.id = ended.lane)
+ GROUP BY queue, state
+
+-- name: missed
+SELECT jobs FROM finished WHERE queue = '' AND state = 'missed'
+
 -- name: retire_statistics
 DELETE FROM statistic WHERE hour = 1 AND at < :until

@@ -1,0 +1,235 @@
+"""A runner in this process: what it does when store or blobs are away, and how it tells who has its loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.builders import a_run
+from tidewheel.errors import Damaged, OutcomeUnknown, StoreFull, Unavailable
+from tidewheel.model.job import Claimed, Options, Run
+from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome, Verdict
+from tidewheel.model.retry import RetryPolicy
+from tidewheel.model.states import Cause
+from tidewheel.observe import Registry
+from tidewheel.store.base import ClaimRequest
+from tidewheel.tasks.context import Context
+from tidewheel.testing import FakeClock
+from tidewheel.worker.counting import RunNumbers
+from tidewheel.worker.executors.inline import Tools
+from tidewheel.worker.handover import STORED_WITHIN, Handover
+from tidewheel.worker.loop_watch import LONGEST_SILENCE
+from tidewheel.worker.page import Page
+from tidewheel.worker.reports import Reports
+from tidewheel.worker.runner import Runner
+from tidewheel.worker.secrets import Secrets
+from tidewheel.worker.settler import Settler
+
+ONCE = Options(retry=RetryPolicy(max_attempts=1))
+OF_PARENT = f'{{"of": {{"$result_of": "{uuid4()}"}}}}'
+LARGE = '"' + "x" * MAX_RESULT_BYTES + '"'
+
+
+class Task:
+    """Calls a coroutine function; its result is JSON text already."""
+
+    wants_context = True
+
+    def __init__(self, body: Callable[[], Coroutine[Any, Any, str]]) -> None:
+        self._body = body
+
+    def call(self, _context: Context | None, _args: str) -> Coroutine[Any, Any, str]:
+        return self._body()
+
+    def encode(self, result: str) -> str:
+        return result
+
+
+class Place:
+    """Stands for store and blobs, either of which may be away."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self.away: Exception | None = None
+        self.kept: list[str] = []
+
+    async def settle(self, _worker_id: UUID, outcomes: Sequence[Outcome]) -> list[Verdict]:
+        self.outcomes += outcomes
+        return [Verdict.ACCEPTED] * len(outcomes)
+
+    async def checkpoint_of(self, _job_id: UUID) -> str | None:
+        self._answer()
+        return None
+
+    async def get(self, _job_id: UUID) -> None:
+        self._answer()
+
+    async def store_result(self, _job_id: UUID, _token: int, text: str) -> str:
+        self._answer()
+        self.kept.append(text)
+        return "place"
+
+    def _answer(self) -> None:
+        if self.away is not None:
+            raise self.away
+
+
+class Served:
+    """A runner at work."""
+
+    def __init__(self, **bodies: Callable[[], Coroutine[Any, Any, str]]) -> None:
+        self.place, self.clock, self.page = Place(), FakeClock(), Page()
+        store = cast("Any", self.place)
+        settler = Settler(store, UUID(int=1), self.clock)
+        reports = Reports(store, UUID(int=1), self.clock)
+        handover = Handover(store, store, Secrets({}), self.clock)
+        tools = Tools(settler, reports, handover, self.page, self.clock, 1, RunNumbers(Registry()))
+        tasks = {kind: Task(body) for kind, body in bodies.items()}
+        self.runner = Runner(tasks, ClaimRequest(worker_id=UUID(int=1), limit=1), tools, slots=3, grace=2.0)
+        self._works = [asyncio.ensure_future(work) for work in (self.runner.serve(), settler.run())]
+
+    def accept(self, *runs: Run) -> None:
+        self.runner.accept(Claimed(list(runs)))
+
+    async def outcome(self) -> Outcome:
+        while not self.place.outcomes:
+            await self.clock.advance(timedelta(seconds=1))
+        return self.place.outcomes[0]
+
+    async def close(self) -> None:
+        for work in self._works:
+            await self.clock.sleep(0)
+            assert not work.done(), "it serves on, whatever became of a run"
+            work.cancel()
+        await asyncio.gather(*self._works, return_exceptions=True)
+        self.page.close()
+
+
+async def _small() -> str:
+    return "7"
+
+
+async def _large() -> str:
+    return LARGE
+
+
+async def _waits(gate: asyncio.Event) -> str:
+    await gate.wait()
+    return ""
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    one = Served(small=_small, large=_large)
+    await one.clock.sleep(0)
+    yield one
+    await one.close()
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("cut off")])
+@pytest.mark.parametrize("wishes", [{"token": 2}, {"args": OF_PARENT}], ids=["checkpoint", "result of a parent"])
+async def test_what_cannot_begin_since_the_store_is_away_is_given_back_uncounted(
+    served: Served, error: Exception, wishes: dict[str, Any]
+) -> None:
+    served.place.away = error
+    served.accept(a_run(ONCE, kind="small", **wishes))
+
+    outcome = await served.outcome()
+
+    assert (outcome.cause, outcome.error) == (Cause.RELEASED, None)
+    assert outcome.delay > timedelta(0), "or it would come back at once, again and again"
+
+
+async def test_what_is_damaged_is_the_end_of_a_run_that_needs_it(served: Served) -> None:
+    served.place.away = Damaged("result", "x")
+    served.accept(a_run(ONCE, kind="small", args=OF_PARENT))
+
+    assert (await served.outcome()).cause is Cause.GAVE_UP
+
+
+async def test_a_large_result_waits_for_blobs_that_are_away(served: Served) -> None:
+    served.place.away = StoreFull("no room")
+    served.accept(a_run(ONCE, kind="large"))
+    await served.clock.advance(timedelta(seconds=STORED_WITHIN / 2))
+    assert served.place.outcomes == []
+
+    served.place.away = None
+    outcome = await served.outcome()
+
+    assert (outcome.cause, outcome.result, outcome.result_location) == (Cause.RETURNED, None, "place")
+    assert served.place.kept == [LARGE]
+
+
+async def test_a_large_result_that_cannot_be_kept_is_a_failure_of_its_run_alone(served: Served) -> None:
+    served.place.away = StoreFull("no room")
+    served.accept(a_run(kind="large"))
+
+    outcome = await served.outcome()
+
+    assert (outcome.cause, outcome.error and outcome.error.reason) == (Cause.FAILED, "error")
+    served.place.outcomes.clear()
+    served.accept(a_run(kind="small"))
+    assert (await served.outcome()).result == "7"
+
+
+async def test_an_unexpected_error_ends_one_run_and_not_the_others(served: Served) -> None:
+    served.place.away = RuntimeError("a bug")
+    served.accept(a_run(kind="large"))
+
+    assert (await served.outcome()).cause is Cause.FAILED
+
+
+# Who has the loop
+
+
+async def test_whose_code_has_the_loop_is_known_in_a_task_that_it_began() -> None:
+    seen: list[UUID] = []
+
+    async def below() -> None:
+        running.runner.tell_who_has_the_loop()
+        current = running.page.current
+        assert current is not None
+        seen.append(current.job_id)
+
+    async def above() -> str:
+        await asyncio.gather(below(), asyncio.wait_for(below(), 60))
+        return "7"
+
+    gate = asyncio.Event()
+    running = Served(above=above, waits=partial(_waits, gate))
+    await running.clock.sleep(0)
+    run = a_run(kind="above")
+    running.accept(a_run(kind="waits"), run)
+    await running.outcome()
+
+    assert seen == [run.job_id] * 2
+    running.page.turn(1.0)
+    running.runner.tell_who_has_the_loop()
+    assert running.page.current is None, "nobody's code is executed here"
+    gate.set()
+    await running.close()
+
+
+async def test_the_page_tells_which_run_must_end_first() -> None:
+    gate = asyncio.Event()
+    served = Served(waits=partial(_waits, gate))
+    await served.clock.sleep(0)
+    served.runner.expect(100.0)
+    assert served.page.pulse[1:] == (100.0 + LONGEST_SILENCE, None), "nothing runs"
+    long, short = (a_run(Options(timeout=timedelta(seconds=seconds)), kind="waits") for seconds in (20, 10))
+
+    served.accept(short, long)
+    await served.clock.advance(timedelta(seconds=0.1))
+
+    for _ in range(2):
+        until, due = served.page.pulse[1:]
+        assert until == 12.0, "its timeout and the grace"
+        assert due is not None
+        assert (due.job_id, due.token) == (short.job_id, short.token)
+        served.runner.expect(1.0)
+    gate.set()
+    await served.close()
