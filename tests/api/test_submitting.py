@@ -166,6 +166,47 @@ async def test_one_bad_job_refuses_the_whole_batch_and_is_pointed_to(api: Api, b
     assert (await api.client.get("/v1/jobs")).json()["jobs"] == []
 
 
+BAD = {
+    "kind": "no spaces",
+    "queue": "no spaces",
+    "labels": {"no spaces": "x"},
+    "timeout": "soon",
+    "retry": {"delay": "soon", "cap": "later"},
+    "delay": "-1s",
+    "start_by": "1990-01-01T00:00:00Z",
+    "limit_keys": ["a", "a"],
+    "unique_key": " x",
+}
+BAD_PLACES = ["kind", "queue", "labels", "timeout", "retry/delay", "retry/cap", "delay"]
+BAD_PLACES += ["start_by", "limit_keys", "unique_key"]
+
+
+def pointers(answer: httpx.Response) -> list[str]:
+    """Return all places that a problem points to."""
+    return sorted(flaw["pointer"] for flaw in problem(answer, 422, "invalid")["errors"])
+
+
+async def test_all_that_is_wrong_with_a_job_is_told_at_once(lone_api: Api) -> None:
+    one = await lone_api.client.post("/v1/jobs", json=BAD)
+    assert pointers(one) == sorted(f"/{place}" for place in BAD_PLACES)
+    many = await lone_api.client.post("/v1/jobs/batch", json=[{"kind": "a"}, BAD, {"kind": "no spaces"}])
+    assert pointers(many) == sorted(["/2/kind", *(f"/1/{place}" for place in BAD_PLACES)])
+    types = {"queue": 7, "args": [], "retry": {"max_attempts": 0, "jitter": "x"}, "what": 1, "a/b.c": 2}
+    wrong = ["/kind", "/queue", "/args", "/retry/max_attempts", "/retry/jitter", "/what", "/a~1b.c"]
+    assert pointers(await lone_api.client.post("/v1/jobs", json=types)) == sorted(wrong)
+    both = await lone_api.client.post("/v1/jobs/batch", json=[{"kind": 1}, {"kind": "a"}, types])
+    assert pointers(both) == sorted(["/0/kind", *(f"/2{place}" for place in wrong)])
+    crowd = await lone_api.client.post("/v1/jobs/batch", json=[{"kind": "no spaces"}] * 100)
+    assert len(pointers(crowd)) == 20
+    assert (await lone_api.client.get("/v1/jobs")).json()["jobs"] == []
+
+
+async def test_all_that_is_wrong_with_a_schedule_is_told_at_once(lone_api: Api) -> None:
+    body = {"name": "n", "kind": "no spaces", "every": "soon", "jitter": "x", "timeout": "y", "limit_keys": ["a", "a"]}
+    answer = await lone_api.client.post("/v1/schedules", json=body | {"misfire": {"grace": "z"}})
+    assert pointers(answer) == ["/every", "/jitter", "/kind", "/limit_keys", "/misfire/grace", "/timeout"]
+
+
 async def test_a_bad_line_is_named(api: Api) -> None:
     async def send(content: bytes) -> httpx.Response:
         return await api.client.post(

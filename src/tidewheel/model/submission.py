@@ -1,9 +1,10 @@
 """From what someone asks for to what can be stored: every check of a submit, in one place."""
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -40,7 +41,10 @@ MAX_TIMEOUT = timedelta(days=7)
 MAX_ID_SKEW = timedelta(hours=12)
 """How far an id that is given may be from the present: what is stored is looked for by the time in its id."""
 
+S = TypeVar("S", bound=msgspec.Struct)
 _DEFAULTS = Options()
+_NOTHING = JobSpec(kind="-")
+_CHECKED_OPTIONS = ("name", "description", "retry", "timeout")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -117,6 +121,34 @@ def prepare(spec: JobSpec, *, max_args_bytes: int = MAX_ARGS_BYTES) -> Prepared:
         tuple(spec.after),
         spec.on_parent_failure,
     )
+
+
+def find_flaws(spec: JobSpec) -> list[Invalid]:
+    """Return all that `prepare` would refuse, at most one for each field; for people who want to mend it at once."""
+    checks: list[Callable[[], object]] = [
+        *(partial(check_name, field, getattr(spec, field)) for field in ("kind", "queue", "tenant")),
+        partial(check_needs, spec.needs),
+        partial(_check_limit_keys, spec.limit_keys),
+        partial(check_labels, "labels", spec.labels),
+        partial(prepare_args, spec.args, spec.after),
+        partial(_check_relations, spec),
+        *(partial(_options, _alone(_DEFAULTS, spec.options, field)) for field in _CHECKED_OPTIONS),
+        *(partial(_times, _alone(_NOTHING, spec, field)) for field in ("run_at", "delay", "start_by")),
+        partial(_times, spec),
+        *(partial(_key, field, getattr(spec, field)) for field in ("idempotency_key", "unique_key")),
+    ]
+    found: dict[str, Invalid] = {}
+    for check in checks:
+        try:
+            check()
+        except Invalid as error:
+            found.setdefault(error.field, error)
+    return list(found.values())
+
+
+def _alone(blank: S, given: S, field: str) -> S:
+    """Return one field of what is given, and nothing else of it."""
+    return replace(blank, **{field: getattr(given, field)})
 
 
 def prepare_args(args: Any, after: Collection[UUID], *, max_args_bytes: int = MAX_ARGS_BYTES) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -10,7 +11,8 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import MAX_JSON_DEPTH, MAX_NAME, check_key, is_shallow, outside_strings
-from tidewheel.server.problems import Flaw, Refused, pointer_of
+from tidewheel.server.flaws import MOST_FLAWS, flaws_of, told_by
+from tidewheel.server.problems import Flaw, Refused
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -25,9 +27,6 @@ _MOST_PARAMETERS: Final = 50
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_AT: Final = re.compile(r"(?s)(.*?)(?: - at `(?:key in )?\$([^`]*)`)?")
-_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
-_MISSING: Final = re.compile(r"Object missing required field `(.*)`")
 _WAIT: Final = re.compile(r"wait\s*=\s*([0-9]{1,9})", re.IGNORECASE)
 
 
@@ -75,7 +74,7 @@ def decode_json(raw: bytes) -> Any:
     except UnicodeError:
         raise _malformed("it is not valid UTF-8") from None
     except msgspec.DecodeError as error:
-        words, pointer = _place(error)
+        words, pointer = told_by(error)
         raise _malformed(words, pointer) from None
     return value
 
@@ -107,26 +106,19 @@ def _bad_line(number: int, why: str) -> Refused:
 
 
 def convert(value: Any, kind: Any) -> Any:
-    """Return what a decoded body stands for; raises Refused with a pointer to what does not fit."""
+    """Return what a decoded body stands for; raises Refused with pointers to all that does not fit."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        words, pointer = _place(error)
-        raise Refused("invalid", words, flaws=[Flaw(detail=words, pointer=pointer)]) from None
+        words, pointer = told_by(error)
+        flaws = list(islice(flaws_of(value, kind), MOST_FLAWS))
+        raise Refused("invalid", words, flaws=flaws or [Flaw(detail=words, pointer=pointer)]) from None
 
 
 def _malformed(why: str, pointer: str = "") -> Refused:
     return Refused(
         "malformed", f"the body is not JSON as it should be: {why}", flaws=[Flaw(detail=why, pointer=pointer)]
     )
-
-
-def _place(error: msgspec.DecodeError) -> tuple[str, str]:
-    """Return what the decoder says, and the pointer to where."""
-    found = _AT.fullmatch(str(error))
-    words, path = (found[1], found[2] or "") if found else (str(error), "")
-    named = _UNKNOWN.fullmatch(words) or _MISSING.fullmatch(words)
-    return words.replace("`", "'"), pointer_of(path) + (pointer_of(named[1]) if named else "")
 
 
 def _keys_of(raw: bytes) -> int:
@@ -164,7 +156,7 @@ def read_query(raw: bytes, kind: Any) -> Any:
     try:
         query = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        words, pointer = _place(error)
+        words, pointer = told_by(error)
         raise bad_parameter(pointer.removeprefix("/"), words) from None
     for field in msgspec.structs.fields(kind):
         if field.encode_name in given and getattr(query, field.name) is None:

@@ -17,6 +17,7 @@ from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.filters import MOST_PER_PAGE, scope_of
+from tidewheel.server.job_flaws import telling_all_of
 from tidewheel.server.job_request import Name, one_key
 from tidewheel.server.names import id_in
 from tidewheel.server.preconditions import etag_of, expected_version, required_version
@@ -58,6 +59,11 @@ class ScheduleQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     """Make a schedule."""
+    with telling_all_of(call.body, call.tenant):
+        return await _create(service, call)
+
+
+async def _create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     spec = schedule_spec_of(call.body, call.tenant)
     await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
     schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
@@ -106,7 +112,8 @@ async def put(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     """Give a schedule another definition."""
     schedule = await known(service, call)
     version = required_version(call.headers, schedule.name, schedule.version)
-    return await _change(service, call, schedule_spec_of(call.body, schedule.tenant), version)
+    with telling_all_of(call.body, schedule.tenant):
+        return await _change(service, call, schedule_spec_of(call.body, schedule.tenant), version)
 
 
 async def patch(service: Service, call: Call[SchedulePatch, NoQuery]) -> Answer:

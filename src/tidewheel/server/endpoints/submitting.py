@@ -17,6 +17,7 @@ from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
+from tidewheel.server.job_flaws import telling_all
 from tidewheel.server.job_request import MOST_IN_BATCH_KEY, JobRequest, spec_of, specs_of
 from tidewheel.server.reading import read_key, read_wait
 from tidewheel.server.service import Service
@@ -51,10 +52,11 @@ class AcceptedBatch(msgspec.Struct, frozen=True, kw_only=True):
 async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     """Store one job; wait for its end if that is wished."""
     _check_tenants(call, [call.body])
-    spec = spec_of(call.body, call.tenant, read_key(call.headers))
-    if (digest := artifact_in(spec.kind, spec.args)) is not None:
-        await use_artifacts(service, [("args.artifact", digest)], call.tenant)
-    [submitted] = await _take_in(service, call, [spec], _one_by(service.intake))
+    with telling_all([call.body], call.tenant):
+        spec = spec_of(call.body, call.tenant, read_key(call.headers))
+        if (digest := artifact_in(spec.kind, spec.args)) is not None:
+            await use_artifacts(service, [("args.artifact", digest)], call.tenant)
+        [submitted] = await _take_in(service, call, [spec], _one_by(service.intake))
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
@@ -71,13 +73,18 @@ async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) 
     if len(call.body) > 1:
         await call.charge(len(call.body))
     _check_tenants(call, call.body)
-    specs = specs_of(call.body, call.tenant, read_key(call.headers, MOST_IN_BATCH_KEY))
-    named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
-    await use_artifacts(service, named, call.tenant)
-    answers = await _take_in(service, call, specs, service.store.submit)
+    with telling_all(call.body, call.tenant, batch=len(call.body) > 1):
+        answers = await _take_in_all(service, call)
     created = sum(answer.created for answer in answers)
     batch = AcceptedBatch(jobs=[_accepted(answer) for answer in answers], created=created)
     return Answer(batch, ACCEPTED if created else OK)
+
+
+async def _take_in_all(service: Service, call: Call[list[JobRequest], NoQuery]) -> list[Submitted]:
+    specs = specs_of(call.body, call.tenant, read_key(call.headers, MOST_IN_BATCH_KEY))
+    named = [(f"specs[{place}].args.artifact", artifact_in(one.kind, one.args)) for place, one in enumerate(specs)]
+    await use_artifacts(service, named, call.tenant)
+    return await _take_in(service, call, specs, service.store.submit)
 
 
 def _check_tenants(call: Call[Any, NoQuery], requests: Sequence[JobRequest]) -> None:
