@@ -9,7 +9,7 @@
     │   ├── IdTaken(job_id)            there is a job with the id that was given
     │   ├── NotFinished(job_id, state) only for jobs that have ended
     │   ├── NameTaken(name)            there is a schedule of that name
-    │   ├── StaleVersion(…)            the schedule was changed since it was read
+    │   ├── StaleVersion(…)            it was changed since it was read
     │   └── IllegalMove(state, cause)  no such move in the transition table
     ├── Unauthenticated                no key, or one that opens nothing: never said which  401
     ├── Forbidden(action, role)        the key is good, its role or tenant is not           403
@@ -107,10 +107,12 @@ class NameTaken(Conflict):
 
 
 class StaleVersion(Conflict):
-    """A schedule was changed since the version that the caller knows."""
+    """A schedule, a gate or a limit was changed since the version that the caller knows."""
 
-    def __init__(self, name: str, given: int, current: int) -> None:
-        super().__init__(f"schedule {name!r} is at version {current} by now, not {given}: read it again")
+    def __init__(self, name: str, given: int, current: int, what: str = "schedule") -> None:
+        # A version of 0 stands for one that is not there.
+        now = f"is at version {current} by now, not {given}" if current else "is not there"
+        super().__init__(f"{what} {name!r} {now}: read it again")
         self.name = name
         self.given = given
         self.current = current

@@ -115,8 +115,10 @@ SAMPLES: Final = {
     "retry_dead_letter": Sample("/v1/dead-letters/{}/retry", "dead", {"args": {"to": "ann"}}),
     "list_gates": Sample("/v1/gates"),
     "close_gate": Sample("/v1/gates", body={"mode": "hold", "kind": "none"}),
+    "get_gate": Sample("/v1/gates/{}", "gate"),
     "open_gate": Sample("/v1/gates/{}", "gate"),
     "list_limits": Sample("/v1/limits"),
+    "get_limit": Sample("/v1/limits/{}", "limit"),
     "set_limit": Sample("/v1/limits/{}", "limit", {"most": 2}, foreign=200),
     "remove_limit": Sample("/v1/limits/{}", "limit"),
     "list_rules": Sample("/v1/rules"),
@@ -156,11 +158,12 @@ SAMPLES: Final = {
     "upload_output": Sample("/v1/outputs/{}", "bringing", _CONTENT, {"content-type": "application/octet-stream"}),
     "complete_output": Sample("/v1/outputs/{}/complete", "bringing"),
     "log_runs": Sample("/v1/logs", body={"lines": []}),
-    "declare_app": Sample("/v1/declarations", body={}),
+    "declare_app": Sample("/v1/declarations", body={"rules": [{"name": "task:declared", "most": 2}]}),
     "get_me": Sample("/v1/me"),
     "follow_hints": Sample("/v1/hints", endless=True),
     "create_key": Sample("/v1/keys", body={"name": "grafana", "role": "viewer"}),
     "list_keys": Sample("/v1/keys"),
+    "get_key": Sample("/v1/keys/{}", "key"),
     "revoke_key": Sample("/v1/keys/{}", "key"),
     "list_tenants": Sample("/v1/tenants"),
     "set_tenant": Sample("/v1/tenants/{}", "tenant", {"weight": 2.0}),
@@ -182,12 +185,11 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
         "offer_output",
         "find_unfit",
         "deregister_worker",
-        "declare_app",
     }
 )
 """Endpoints that change something and write nothing down: what workers do is the history of the jobs."""
 
-OF_NOBODY: Final = frozenset({"add_maintenance", "remove_maintenance", "set_rule", "remove_rule"})
+OF_NOBODY: Final = frozenset({"declare_app", "add_maintenance", "remove_maintenance", "set_rule", "remove_rule"})
 """Endpoints that change what belongs to no tenant."""
 
 

@@ -1,9 +1,10 @@
 """Gates, limits, queues and workers over HTTP, on both stores."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from tests.api.conftest import Api, problem
 from tests.builders import a_worker
+from tidewheel.model.audit import AuditFilter
 from tidewheel.model.gate import GateMode, GateSpec
 
 NO_RATE = {
@@ -130,3 +131,70 @@ async def test_queues_show_their_numbers_and_workers_themselves(api: Api) -> Non
     assert [(one["id"], one["kinds"], one["ttl"]) for one in workers] == [(str(worker.id), ["mail"], 30.0)]
     assert (await api.client.get("/v1/workers?alive=false")).json() == {"workers": []}
     problem(await api.client.get("/v1/workers?alive=perhaps"), 400, "bad-parameter")
+
+
+async def test_a_gate_is_opened_only_as_it_was_seen(api: Api) -> None:
+    """One that is closed again on just the same keeps its id, and becomes another."""
+    closed = await api.client.post("/v1/gates", json={"mode": "hold", "kind": "mail"})
+    path, seen = closed.headers["location"], closed.headers["etag"]
+    looked = await api.client.get(path)
+    assert (looked.status_code, looked.json(), looked.headers["etag"]) == (200, closed.json(), seen)
+
+    again = await api.client.post("/v1/gates", json={"mode": "drop", "kind": "mail"})
+    assert (again.headers["location"], again.headers["etag"] != seen) == (path, True)
+
+    stale = await api.client.delete(path, headers={"if-match": seen})
+    problem(stale, 412, "precondition-failed")
+    assert stale.headers["etag"] == again.headers["etag"]
+    problem(await api.client.delete(path, headers={"if-match": "?"}), 400, "bad-header")
+    assert (await api.client.delete(path, headers={"if-match": again.headers["etag"]})).status_code == 204
+    problem(await api.client.get(path), 404, "not-found")
+
+
+async def test_a_limit_is_changed_only_as_it_was_seen_whatever_runs_under_it(api: Api) -> None:
+    path = "/v1/limits/a%2Fb"
+    problem(await api.client.get(path), 404, "not-found")
+    for method in ("PUT", "DELETE"):
+        body = {"most": 1} if method == "PUT" else None
+        problem(
+            await api.client.request(method, path, json=body, headers={"if-match": "*"}), 412, "precondition-failed"
+        )
+    made = await api.client.put(path, json={"most": 2})
+    looked = await api.client.get(path)
+    assert (looked.json(), looked.headers["etag"]) == (made.json(), made.headers["etag"])
+    changed = await api.client.put(path, json={"most": 3}, headers={"if-match": made.headers["etag"]})
+    assert (changed.status_code, changed.headers["etag"] != made.headers["etag"]) == (200, True)
+    for answer in (
+        await api.client.put(path, json={"most": 9}, headers={"if-match": made.headers["etag"]}),
+        await api.client.delete(path, headers={"if-match": made.headers["etag"]}),
+    ):
+        problem(answer, 412, "precondition-failed")
+        assert answer.headers["etag"] == changed.headers["etag"]
+    assert (await api.client.get(path)).json()["most"] == 3
+    assert (await api.client.delete(path, headers={"if-match": "*"})).status_code == 204
+
+
+async def test_a_gate_on_all_tenants_is_written_down_as_one_of_all(api: Api) -> None:
+    closed = await api.client.post("/v1/gates", json={"mode": "hold", "kind": "mail"}, headers={"tide-tenant": "*"})
+    assert (closed.status_code, closed.json()["tenant"]) == (201, None)
+
+    (entry,) = (await api.store.audited(AuditFilter(subject=closed.json()["id"]))).entries
+
+    assert (entry.action, entry.tenant) == ("gates.write", None)
+    assert (await api.client.get(closed.headers["location"])).json() == closed.json(), "each tenant sees it"
+
+
+async def test_a_new_key_is_found_where_it_was_said_to_be(api: Api) -> None:
+    made = await api.client.post("/v1/keys", json={"name": "k", "role": "viewer"})
+    found = await api.client.get(made.headers["location"])
+    assert (found.status_code, found.json()) == (200, {k: v for k, v in made.json().items() if k != "key"})
+    problem(await api.client.get(f"/v1/keys/{uuid4()}"), 404, "not-found")
+    problem(await api.client.get(f"/v1/keys/{UUID(int=2**128 - 1)}"), 404, "not-found")
+
+
+async def test_what_an_app_declares_is_written_down_if_it_changes_something(api: Api) -> None:
+    body = {"rules": [{"name": "task:mail", "most": 2}]}
+    for _ in range(2):
+        assert (await api.client.post("/v1/declarations", json=body)).status_code == 200
+    (entry,) = (await api.store.audited(AuditFilter())).entries
+    assert (entry.tenant, entry.detail["did"], entry.detail["rules"]) == (None, "declare", 1)

@@ -7,10 +7,11 @@ import pytest
 from tests.builders import HOUR, SECOND, a_claim, a_job, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, drain, finish, in_order, settle, start, state_of, submit
-from tidewheel.errors import Invalid, NotFound
+from tidewheel.errors import Invalid, NotFound, StaleVersion
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.outcome import Verdict
 from tidewheel.model.states import Cause, State
+from tidewheel.model.version import gate_version
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
@@ -201,3 +202,15 @@ async def test_limited_jobs_are_dropped_too(store: Store, worker: Worker) -> Non
     assert await store.drop_gated() == 1
     assert await state_of(store, waiting) is State.DROPPED
     await finish(store, worker, [run])
+
+
+async def test_a_gate_that_has_another_version_stays_closed(store: Store) -> None:
+    """One that is closed again on just the same keeps its id."""
+    seen = await store.close_gate(GateSpec(mode=GateMode.HOLD, kind="k"))
+    now = await store.close_gate(GateSpec(mode=GateMode.DROP, kind="k"))
+    assert now.id == seen.id
+    with pytest.raises(StaleVersion):
+        await store.open_gate(seen.id, version=gate_version(seen))
+    assert await store.gates() == [now]
+    await store.open_gate(now.id, version=gate_version(now))
+    assert await store.gates() == []

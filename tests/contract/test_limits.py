@@ -8,12 +8,13 @@ import pytest
 from tests.builders import MINUTE, NOT_RETURNED, SECOND, a_job, a_worker, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, finish, in_order, settle, start, state_of, submit
-from tidewheel.errors import Invalid, NotFound
+from tidewheel.errors import Invalid, NotFound, StaleVersion
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.limit import Limit, LimitRule
 from tidewheel.model.outcome import Verdict
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import Cause, State
+from tidewheel.model.version import limit_version
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
@@ -420,3 +421,19 @@ async def test_who_is_let_in_is_counted_and_runs_though_others_behind_it_are_tur
     runs = await claim(store, worker, 30)
     (limit,) = await store.limits()
     assert (len(runs), limit.running) == (2, 2)
+
+
+async def test_a_limit_that_has_another_version_is_left_alone(store: Store, worker: Worker) -> None:
+    with pytest.raises(StaleVersion):
+        await store.set_limit("l", 1, version=1)
+    seen = limit_version(await store.set_limit("l", 1))
+    await start(store, worker, limit_keys=("l",))
+    assert limit_version(await store.limit("l")) == seen, "whatever runs under it"
+    await store.set_limit("l", 2, version=seen)
+    for change in (store.set_limit("l", 3, version=seen), store.remove_limit("l", version=seen)):
+        with pytest.raises(StaleVersion):
+            await change
+    assert [limit.most for limit in await store.limits()] == [2]
+    await store.remove_limit("l", version=limit_version(await store.limit("l")))
+    with pytest.raises(NotFound):
+        await store.limit("l")

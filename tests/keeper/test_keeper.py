@@ -1,6 +1,7 @@
 """The keeper does each chore under its duty, and outlives a store that is away."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -15,9 +16,12 @@ from tests.builders import DAY, SECOND, a_claim, a_job, a_worker, outcome_of
 from tidewheel.errors import NotFound, Unavailable
 from tidewheel.keeper import Chore, Keeper, chores_of
 from tidewheel.keeper.keeper import BEAT, LEASE
+from tidewheel.keeper.numbers import show_chores
 from tidewheel.model.duty import Agenda, Duty, share
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.states import State
+from tidewheel.observe import Described, Registry, page
+from tidewheel.observe.catalogue import CHORE_ITEMS, CHORE_SECONDS, CHORES, LEADER
 from tidewheel.store.base import Store
 from tidewheel.store.sqlite import open_store
 from tidewheel.testing import FakeClock
@@ -358,3 +362,43 @@ async def test_what_a_chore_left_under_way_is_ended_with_the_keeper(clock: FakeC
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     assert stopped == [0.0]
+
+
+async def test_what_a_duty_did_is_told_in_numbers(store: Store, clock: FakeClock) -> None:
+    """How often it ran and failed, what it found to do, how long that took, and whose duty it is."""
+    found = iter([3, 4, None])
+
+    async def busy() -> int:
+        await clock.advance(SECOND / 2)
+        if (number := next(found)) is None:
+            raise Unavailable("away")
+        return number
+
+    chores = [Chore("busy", DAY, busy), Chore("idle", DAY, busy)]
+    keeper, registry = Keeper(store, chores, clock, uuid4()), Registry()
+    show_chores(keeper, registry)
+    told = partial(numbers_told, registry)
+    assert (told(LEADER), told(CHORES)["busy", "ok"]) == ({("busy",): 0, ("idle",): 0}, 0)
+
+    await keeper.beat()
+    assert [await keeper.run_once(chores[0]) for _ in range(2)] == [3, 4]
+    with pytest.raises(Unavailable):
+        await keeper.run_once(chores[0])
+
+    assert told(LEADER) == {("busy",): 1, ("idle",): 1}
+    assert told(CHORES) == {
+        ("busy", "ok"): 2,
+        ("busy", "error"): 1,
+        ("idle", "ok"): 0,
+        ("idle", "error"): 0,
+    }
+    assert told(CHORE_ITEMS) == {("busy",): 7, ("idle",): 0}
+    assert told(CHORE_SECONDS) == {("busy",): 1.5, ("idle",): 0}
+    await clock.advance(LEASE)
+    assert told(LEADER) == {("busy",): 0, ("idle",): 0}, "its lease has passed"
+
+
+def numbers_told(registry: Registry, metric: Described) -> dict[tuple[str, ...], float]:
+    """Return the values of a metric as they are exported."""
+    lines = re.findall(rf"^{metric.name}{{(.*)}} (\S+)$", page(registry.numbers()).decode(), re.MULTILINE)
+    return {tuple(re.findall(r'"([^"]*)"', labels)): float(value) for labels, value in lines}

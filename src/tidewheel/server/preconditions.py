@@ -16,24 +16,25 @@ def etag_of(version: int) -> tuple[str, str]:
     return "etag", f'"{version}"'
 
 
-def expected_version(headers: Mapping[str, str], name: str, current: int) -> int | None:
+def expected_version(headers: Mapping[str, str], name: str, current: int, what: str = "schedule") -> int | None:
     """Return the version that a change is meant for, None if there is no `If-Match`.
 
-    `*` stands for the current one. Raises Refused for what is no tag, and StaleVersion if no tag is that of `current`.
+    `*` stands for the current one, which is 0 if there is none. Raises Refused for what is no tag, and StaleVersion if
+    no tag is that of `current`.
     """
     sent = headers.get("if-match")
     if sent is None:
         return None
-    if sent.strip() == "*":
+    if sent.strip() == "*" and current:
         return current
-    if len(sent) > _MOST or _TAGS(sent) is None:
+    if sent.strip() != "*" and (len(sent) > _MOST or _TAGS(sent) is None):
         why = 'must be * or an entity tag such as "3"'
         raise Refused("bad-header", f"If-Match: {why}", flaws=[Flaw(detail=why, header="If-Match")])
     strong = [tag for weak, tag in _STRONG(sent) if not weak]
-    if str(current) in strong:
+    if current and str(current) in strong:
         return current
     given = next((int(tag) for tag in strong if tag.isascii() and tag.isdecimal()), 0)
-    raise StaleVersion(name, given, current)
+    raise StaleVersion(name, given, current, what)
 
 
 def required_version(headers: Mapping[str, str], name: str, current: int) -> int:

@@ -94,7 +94,7 @@ def _advice_of(error: TideError, code: Code) -> list[tuple[str, str]]:
     """Return the headers that tell a client what to do next."""
     if isinstance(error, Unauthenticated):
         return [("www-authenticate", 'Bearer realm="tidewheel"')]
-    if isinstance(error, StaleVersion):
+    if isinstance(error, StaleVersion) and error.current:
         return [("etag", f'"{error.current}"')]
     if isinstance(error, TooMany):
         return [("retry-after", str(error.retry_after))]

@@ -26,10 +26,11 @@ class GateStore(Protocol):
         """
         ...
 
-    async def open_gate(self, gate_id: UUID) -> None:
+    async def open_gate(self, gate_id: UUID, *, version: int | None = None) -> None:
         """Remove a gate; lanes behind no other one are open at the next claim, in their old order. Raises NotFound.
 
-        Runs that it asked to stop still do.
+        Runs that it asked to stop still do. With a `version` (see `model.version`) it raises StaleVersion if the gate
+        has another one.
         """
         ...
 

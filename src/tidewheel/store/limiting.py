@@ -15,20 +15,31 @@ class LimitStore(Protocol):
     """For operators, for workers that know what tasks declare, and for the keeper."""
 
     async def set_limit(
-        self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
+        self,
+        key: str,
+        most: int | None = None,
+        *,
+        rate: Pace | None = None,
+        tenant: str = "default",
+        version: int | None = None,
     ) -> Limit:
         """Let at most `most` jobs with this key run at once, or so many of them start in a time, or both.
 
         Replaces what held for the key, a rule included. Waiters are let go if there is more room now. The tokens that a
-        bucket has stay what they are, up to its new burst; a new bucket is full.
+        bucket has stay what they are, up to its new burst; a new bucket is full. With a `version` (see `model.version`)
+        it raises StaleVersion if the limit has another one, or is not there.
         """
         ...
 
-    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
+    async def remove_limit(self, key: str, *, tenant: str = "default", version: int | None = None) -> None:
         """Remove a limit; if a rule holds for the key it does so again, and else all who wait are let go.
 
-        Raises NotFound.
+        Raises NotFound, and StaleVersion as `set_limit` does.
         """
+        ...
+
+    async def limit(self, key: str, *, tenant: str = "default") -> Limit:
+        """Return the limit of a key with how many run under it. Raises NotFound."""
         ...
 
     async def limits(

@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidewheel.model.order import AGED_SHARE, AGING, Head, Turns, share_out
+from tidewheel.model.order import AGED_SHARE, AGED_TURN, AGING, Head, Turns, passed_over, share_out, turns_by_age
 from tidewheel.model.resources import Needs
 
 NOW = 1_000_000.0
@@ -189,3 +189,33 @@ def test_a_slow_gate_bounds_all_that_lies_behind_it_together() -> None:
     assert plan(heads, 10, rooms={gate: 3, other: 9}) == {(1, 0): 3, (3, 2): 5}
     assert plan(heads, 10, rooms={gate: 9, other: 2}) == {(1, 0): 5, (2, 0): 2, (3, 2): 3}
     assert plan(heads, 10, rooms={gate: 0, other: 2}) == {(3, 2): 5}
+
+
+def test_the_overdue_come_first_in_a_tenth_of_the_starts_and_else_by_their_priority() -> None:
+    heads = [head(1, 0, [NOW - 1] * 100), head(2, 2, [NOW] * 100, overdue=True)]
+    assert plan(heads, 1) == {(2, 2): 1}, "one start is kept for them"
+    turns, given = Turns(), Counter[int]()
+    for _ in range(100):
+        shares = share_out(heads, 1, now=NOW, turns=turns)
+        turns = shares.turns
+        given.update(lane for lane, _ in shares.order)
+    assert given[2] in {10, 11}
+    assert plan([heads[1]], 5) == {(2, 2): 5}, "nobody else is there"
+
+
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 3)), min_size=1))
+def test_of_ten_starts_under_a_limit_one_goes_by_age_and_no_more(starts: list[tuple[int, int]]) -> None:
+    """Whatever the room, and however many are old enough."""
+    passed, number, aged, wanted = 0, 0, 0, 0
+    for room, old in starts:
+        by_age = min(turns_by_age(passed, room), old)
+        passed = passed_over(passed, room, by_age)
+        number, aged, wanted = number + room, aged + by_age, wanted + old
+    assert 0 <= passed < AGED_TURN
+    assert aged <= min(wanted, number // AGED_TURN + 1)
+
+
+def test_a_turn_by_age_comes_after_nine_others_and_is_kept() -> None:
+    assert [turns_by_age(passed, 1) for passed in range(AGED_TURN)] == [0] * 9 + [1]
+    assert passed_over(0, 500, 0) == AGED_TURN - 1
+    assert passed_over(AGED_TURN - 1, 1, 1) == passed_over(3, 1, 1) == 0

@@ -12,13 +12,16 @@ from tidewheel.model.checks import is_key
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.limit import MOST, Limit
 from tidewheel.model.rate import pace_of
+from tidewheel.model.version import gate_version, limit_version
 from tidewheel.server.cursors import bad_cursor, seal, unseal
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Instant, Name, duration_of
 from tidewheel.server.names import id_in
+from tidewheel.server.preconditions import etag_of, expected_version
 from tidewheel.server.recording import record
 from tidewheel.server.service import Service
 
+OK: Final = 200
 CREATED: Final = 201
 NO_CONTENT: Final = 204
 _LIMITS: Final = "limits"
@@ -141,8 +144,9 @@ async def close_gate(service: Service, call: Call[GateRequest, NoQuery]) -> Answ
         "queue": gate.queue,
         "rate": gate.rate,
     }
-    await record(service, call, Action.GATES_WRITE, gate.id, **told, reason=gate.reason or None)
-    return Answer(_gate(gate), CREATED, (("location", f"/v1/gates/{gate.id}"),))
+    everywhere = gate.tenant is None
+    await record(service, call, Action.GATES_WRITE, gate.id, everywhere=everywhere, **told, reason=gate.reason or None)
+    return _gate_answer(gate, CREATED, ("location", f"/v1/gates/{gate.id}"))
 
 
 async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
@@ -151,31 +155,48 @@ async def open_gate(service: Service, call: Call[None, NoQuery]) -> Answer:
     own = [gate for gate in await service.store.gates() if gate.id == gate_id and _is_own(gate, call)]
     if not own:
         raise NotFound("gate", gate_id)
-    await service.store.open_gate(gate_id)
+    version = expected_version(call.headers, str(gate_id), gate_version(own[0]), "gate")
+    await service.store.open_gate(gate_id, version=version)
     await record(service, call, Action.GATES_WRITE, gate_id, everywhere=own[0].tenant is None, did="open")
     return Answer(None, NO_CONTENT)
 
 
 async def gates(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the gates that jobs of one's own may be behind."""
+    return Answer(GateList(gates=[_gate(gate) for gate in await _gates_seen(service, call)]))
+
+
+async def gate(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return one of these."""
+    gate_id = id_in(call, "gate")
+    for found in await _gates_seen(service, call):
+        if found.id == gate_id:
+            return _gate_answer(found)
+    raise NotFound("gate", gate_id)
+
+
+async def _gates_seen(service: Service, call: Call[None, NoQuery]) -> list[Gate]:
     found = await service.store.gates()
-    own = [gate for gate in found if call.scope is None or gate.tenant in (None, call.scope)]
-    return Answer(GateList(gates=[_gate(gate) for gate in own]))
+    return [gate for gate in found if call.scope is None or gate.tenant in (None, call.scope)]
 
 
 async def set_limit(service: Service, call: Call[LimitRequest, NoQuery]) -> Answer:
     """Set how many jobs with a key may run at once, or start in a time, or both."""
     request = call.body
     rate = pace_of(request.rate, request.burst)
-    limit = await service.store.set_limit(call.path["key"], request.most, rate=rate, tenant=call.tenant)
+    version = await _version_meant(service, call)
+    limit = await service.store.set_limit(
+        call.path["key"], request.most, rate=rate, tenant=call.tenant, version=version
+    )
     told: dict[str, Any] = {"most": request.most, "rate": request.rate, "burst": request.burst}
     await record(service, call, Action.LIMITS_WRITE, limit.key, did="set", **told)
-    return Answer(_limit(limit))
+    return _limit_answer(limit)
 
 
 async def remove_limit(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Remove a limit; who waits for it is released."""
-    await service.store.remove_limit(call.path["key"], tenant=call.tenant)
+    version = await _version_meant(service, call)
+    await service.store.remove_limit(call.path["key"], tenant=call.tenant, version=version)
     await record(service, call, Action.LIMITS_WRITE, call.path["key"], did="remove")
     return Answer(None, NO_CONTENT)
 
@@ -204,6 +225,31 @@ def _place_in(cursor: str) -> tuple[str, str]:
     if not (is_key(tenant) and is_key(key)):
         raise bad_cursor()
     return tenant, key
+
+
+async def limit(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return the limit of a key."""
+    return _limit_answer(await service.store.limit(call.path["key"], tenant=call.tenant))
+
+
+async def _version_meant(service: Service, call: Call[Any, NoQuery]) -> int | None:
+    """Return the version of a limit that a change is meant for; only who says that pays for a look."""
+    if "if-match" not in call.headers:
+        return None
+    key = call.path["key"]
+    try:
+        current = limit_version(await service.store.limit(key, tenant=call.tenant))
+    except NotFound:
+        current = 0
+    return expected_version(call.headers, key, current, "limit")
+
+
+def _gate_answer(gate: Gate, status: int = OK, *headers: tuple[str, str]) -> Answer:
+    return Answer(_gate(gate), status, (etag_of(gate_version(gate)), *headers))
+
+
+def _limit_answer(limit: Limit) -> Answer:
+    return Answer(_limit(limit), OK, (etag_of(limit_version(limit)),))
 
 
 def _is_own(gate: Gate, call: Call[Any, Any]) -> bool:

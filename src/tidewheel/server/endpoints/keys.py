@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from tidewheel.errors import Invalid
+from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.access import Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
 from tidewheel.server.cursors import seal_id, unseal_id
@@ -18,6 +18,7 @@ from tidewheel.server.names import id_in
 from tidewheel.server.service import Service
 
 CREATED: Final = 201
+_LAST: Final = 2**128 - 1
 
 
 class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,6 +106,16 @@ async def find(service: Service, call: Call[None, KeyQuery]) -> Answer:
     found = await service.store.keys(tenant=tenant, limit=query.limit, after=unseal_id(scope, query.cursor))
     last = found[-1].id if len(found) == query.limit else None
     return Answer(KeyPage(keys=[KeyDocument(**_fields(key)) for key in found], next_cursor=seal_id(scope, last)))
+
+
+async def get(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Return a key, without what opens doors."""
+    key_id = id_in(call, "key")
+    tenant = scope_of_all(call, wanted=call.actor.everywhere)
+    newest = await service.store.keys(tenant=tenant, limit=1, after=UUID(int=min(key_id.int + 1, _LAST)))
+    if not newest or newest[0].id != key_id:
+        raise NotFound("key", key_id)
+    return Answer(KeyDocument(**_fields(newest[0])))
 
 
 async def revoke(service: Service, call: Call[None, NoQuery]) -> Answer:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from tidewheel.errors import Invalid, LeaseLost, NotFound
+from tidewheel.model.access import Action
 from tidewheel.model.job import Claimed
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.schedule import Declared, ScheduleSpec
@@ -44,6 +45,7 @@ from tidewheel.model.worker_protocol import (
 from tidewheel.server.endpoint import EVENTS, Answer, Call, NoQuery
 from tidewheel.server.names import id_in
 from tidewheel.server.reading import read_wait
+from tidewheel.server.recording import record
 from tidewheel.server.run_document import (
     by_policy,
     claim_request,
@@ -105,6 +107,10 @@ async def declare(service: Service, call: Call[Declaration, NoQuery]) -> Answer:
             raise Invalid(f"schedules[{position}]", str(error)) from None
     changed = await service.store.declare_rules(told.rules)
     declared = Declared() if told.app is None else await service.store.declare_schedules(told.app, specs)
+    said: dict[str, Any] = {name: getattr(declared, name) for name in ("created", "changed", "orphaned")}
+    said["rules"] = changed
+    if any(said.values()):  # a worker declares at every start what is so already
+        await record(service, call, Action.WORKERS_CLAIM, told.app or "", everywhere=True, did="declare", **said)
     return Answer(DeclarationAnswer(rules_changed=changed, schedules=declared))
 
 

@@ -32,6 +32,16 @@ ACCESS: Final = (
         errors=("bad-cursor",),
     ),
     Endpoint(
+        method="GET",
+        path="/v1/keys/{id}",
+        name="get_key",
+        summary="Look at a key, without what opens doors",
+        group="keys",
+        action=Action.KEYS_READ,
+        handler=keys.get,
+        answers={200: keys.KeyDocument},
+    ),
+    Endpoint(
         method="DELETE",
         path="/v1/keys/{id}",
         name="revoke_key",

@@ -3,8 +3,11 @@
 from typing import Final
 
 from tidewheel.model.access import Action
-from tidewheel.server.endpoint import Endpoint
+from tidewheel.model.problem import Code
+from tidewheel.server.endpoint import Endpoint, RequestHeader
 from tidewheel.server.endpoints import caps, flow
+
+_STALE: Final[tuple[Code, ...]] = ("bad-header", "precondition-failed")
 
 FLOW: Final = (
     Endpoint(
@@ -29,6 +32,16 @@ FLOW: Final = (
         answers={201: flow.GateDocument},
     ),
     Endpoint(
+        method="GET",
+        path="/v1/gates/{id}",
+        name="get_gate",
+        summary="Look at a closed gate",
+        group="gates",
+        action=Action.GATES_READ,
+        handler=flow.gate,
+        answers={200: flow.GateDocument},
+    ),
+    Endpoint(
         method="DELETE",
         path="/v1/gates/{id}",
         name="open_gate",
@@ -36,7 +49,9 @@ FLOW: Final = (
         group="gates",
         action=Action.GATES_WRITE,
         handler=flow.open_gate,
+        headers=(RequestHeader.IF_MATCH,),
         answers={204: None},
+        errors=_STALE,
     ),
     Endpoint(
         method="GET",
@@ -50,6 +65,16 @@ FLOW: Final = (
         answers={200: flow.LimitList},
     ),
     Endpoint(
+        method="GET",
+        path="/v1/limits/{key:path}",
+        name="get_limit",
+        summary="Look at the limit of a key",
+        group="limits",
+        action=Action.LIMITS_READ,
+        handler=flow.limit,
+        answers={200: flow.LimitDocument},
+    ),
+    Endpoint(
         method="PUT",
         path="/v1/limits/{key:path}",
         name="set_limit",
@@ -58,7 +83,9 @@ FLOW: Final = (
         action=Action.LIMITS_WRITE,
         handler=flow.set_limit,
         body=flow.LimitRequest,
+        headers=(RequestHeader.IF_MATCH,),
         answers={200: flow.LimitDocument},
+        errors=_STALE,
     ),
     Endpoint(
         method="DELETE",
@@ -68,7 +95,9 @@ FLOW: Final = (
         group="limits",
         action=Action.LIMITS_WRITE,
         handler=flow.remove_limit,
+        headers=(RequestHeader.IF_MATCH,),
         answers={204: None},
+        errors=_STALE,
     ),
     Endpoint(
         method="GET",

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from tidewheel.errors import NotFound
 from tidewheel.model.gate import Gate, GateMode, GateSpec, check_gate, expiry_of, flag_of, matches, why_stopped
+from tidewheel.model.version import check_gate_version
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import Part, gate_of
 
@@ -29,9 +30,11 @@ class Gating(Part):
         self._hints.send()  # what is slow now may have been held
         return gate
 
-    async def open_gate(self, gate_id: UUID) -> None:
+    async def open_gate(self, gate_id: UUID, *, version: int | None = None) -> None:
         async def remove(connection: Connection) -> None:
             await connection.execute(SQL["lock_lanes"])
+            known = map(gate_of, await connection.fetch(SQL["gates"]))
+            check_gate_version(next((gate for gate in known if gate.id == gate_id), None), version)
             if await connection.fetchval(SQL["open_gate"], gate_id) is None:
                 raise NotFound("gate", gate_id)
             await _flag_lanes(connection)

@@ -19,6 +19,7 @@ from tidewheel.model.limit import (
     rule_from,
 )
 from tidewheel.model.rate import Pace
+from tidewheel.model.version import check_limit_version
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.limits import Slot, let_go, make_limits
 from tidewheel.store.postgres.parts import Part, intern_tenant, tenant_id
@@ -28,13 +29,21 @@ class Limiting(Part):
     """See `store.limiting.LimitStore`."""
 
     async def set_limit(
-        self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
+        self,
+        key: str,
+        most: int | None = None,
+        *,
+        rate: Pace | None = None,
+        tenant: str = "default",
+        version: int | None = None,
     ) -> Limit:
         check_limit(key, most, rate)
         check_name("tenant", tenant)
 
         async def put(connection: Connection) -> Limit:
-            await put_limit(connection, (await intern_tenant(connection, tenant), key), most, rate)
+            slot = (await intern_tenant(connection, tenant), key)
+            await _check_version(connection, slot, tenant, version)
+            await put_limit(connection, slot, most, rate)
             (row,) = await connection.fetch(SQL["limits"], tenant, key, None, None, 1)
             return _limit(row)
 
@@ -42,16 +51,23 @@ class Limiting(Part):
         self._hints.send()
         return limit
 
-    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
+    async def remove_limit(self, key: str, *, tenant: str = "default", version: int | None = None) -> None:
         check_name("tenant", tenant)
 
         async def remove(connection: Connection) -> None:
             number = await tenant_id(connection, tenant)
+            await _check_version(connection, (number or 0, key), tenant, version)
             if number is None or not await drop_limit(connection, (number, key)):
                 raise NotFound("limit", key)
 
         await self._db.transaction(remove)
         self._hints.send()
+
+    async def limit(self, key: str, *, tenant: str = "default") -> Limit:
+        found = await self._db.read(lambda connection: _find(connection, key, tenant))
+        if found is None:
+            raise NotFound("limit", key)
+        return found
 
     async def limits(
         self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
@@ -138,6 +154,18 @@ async def put_limit(connection: Connection, slot: Slot, most: int | None, rate: 
     await connection.execute(SQL["set_limit"], *slot, *_bounds(most, rate))
     await _recount(connection, [slot])
     await let_go(connection, [slot])
+
+
+async def _check_version(connection: Connection, slot: Slot, tenant: str, version: int | None) -> None:
+    """Lock the limit of a key, and see whether it is the one that someone means."""
+    if version is not None:
+        await connection.fetch(SQL["lock_limits"], [slot[0]], [slot[1]])
+        check_limit_version(slot[1], await _find(connection, slot[1], tenant), version)
+
+
+async def _find(connection: Connection, key: str, tenant: str) -> Limit | None:
+    rows = await connection.fetch(SQL["limits"], tenant, key, None, None, 1)
+    return _limit(rows[0]) if rows else None
 
 
 async def drop_limit(connection: Connection, slot: Slot) -> bool:

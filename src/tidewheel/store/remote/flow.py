@@ -29,8 +29,9 @@ class Flow:
             "/v1/gates", gate_body(spec), Gate, safe=True, headers=tenant_header(spec.tenant)
         )
 
-    async def open_gate(self, gate_id: UUID) -> None:
-        await self._transport.write("DELETE", f"/v1/gates/{gate_id}", safe=False, headers=tenant_header(None))
+    async def open_gate(self, gate_id: UUID, *, version: int | None = None) -> None:
+        headers = tenant_header(None) | _if_match(version)
+        await self._transport.write("DELETE", f"/v1/gates/{gate_id}", safe=False, headers=headers)
 
     async def gates(self) -> list[Gate]:
         return (await self._transport.get("/v1/gates", GateList, headers=tenant_header(None))).gates
@@ -46,15 +47,28 @@ class Flow:
         return (await self._transport.post("/v1/declarations", body, DeclarationAnswer, safe=True)).schedules
 
     async def set_limit(
-        self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
+        self,
+        key: str,
+        most: int | None = None,
+        *,
+        rate: Pace | None = None,
+        tenant: str = "default",
+        version: int | None = None,
     ) -> Limit:
         check_limit(key, most, rate)
         path, body = path_of("limits", key), limit_body(most, rate)
-        content = await self._transport.write("PUT", path, body, safe=True, headers=tenant_header(tenant))
+        headers = tenant_header(tenant) | _if_match(version)
+        # What was done and not answered has another version by then: a repeat would be told that it is too late.
+        content = await self._transport.write("PUT", path, body, safe=version is None, headers=headers)
         return read(content, LimitDocument).record()
 
-    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        await self._transport.write("DELETE", path_of("limits", key), safe=False, headers=tenant_header(tenant))
+    async def remove_limit(self, key: str, *, tenant: str = "default", version: int | None = None) -> None:
+        headers = tenant_header(tenant) | _if_match(version)
+        await self._transport.write("DELETE", path_of("limits", key), safe=False, headers=headers)
+
+    async def limit(self, key: str, *, tenant: str = "default") -> Limit:
+        headers = tenant_header(tenant)
+        return (await self._transport.get(path_of("limits", key), LimitDocument, headers=headers)).record()
 
     async def limits(
         self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
@@ -89,6 +103,10 @@ class Flow:
 
     async def caps(self, *, tenant: str | None = None) -> list[QueueCap]:
         return (await self._transport.get("/v1/caps", CapList, headers=tenant_header(tenant))).caps
+
+
+def _if_match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"if-match": f'"{version}"'}
 
 
 def path_of(what: str, name: str) -> str:

@@ -6,6 +6,7 @@ import apsw
 
 from tidewheel.errors import NotFound
 from tidewheel.model.gate import Gate, GateMode, GateSpec, expiry_of, flag_of, matches, why_stopped
+from tidewheel.model.version import check_gate_version
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.lanes import gate_of
 from tidewheel.store.sqlite.session import Session
@@ -36,8 +37,10 @@ def close_gate(session: Session, spec: GateSpec) -> Gate:
     return gate
 
 
-def open_gate(session: Session, gate_id: UUID) -> None:
+def open_gate(session: Session, gate_id: UUID, version: int | None) -> None:
     """See `store.gating.GateStore.open_gate`."""
+    known = gates(session.connection)
+    check_gate_version(next((gate for gate in known if gate.id == gate_id), None), version)
     if session.value("open_gate", id=gate_id.bytes) is None:
         raise NotFound("gate", gate_id)
     _flag_lanes(session)

@@ -10,6 +10,7 @@ import msgspec
 from tidewheel.errors import NotFound
 from tidewheel.model.limit import MOST_HOLDERS, MOST_WAITING, Limit, LimitRule, LimitUse, limit_of, rule_from
 from tidewheel.model.rate import Pace
+from tidewheel.model.version import check_limit_version
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.limits import Key, ensure_limit, let_go
 from tidewheel.store.sqlite.session import Session
@@ -19,20 +20,26 @@ _ids: Final = msgspec.json.Decoder(list[UUID]).decode
 _keys: Final = msgspec.json.Decoder(list[tuple[int, str]]).decode
 
 
-def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, tenant: str) -> Limit:
+def change_limit(session: Session, asked: Limit, version: int | None) -> Limit:
     """See `store.limiting.LimitStore.set_limit`."""
+    check_limit_version(asked.key, _find(session.connection, asked.key, asked.tenant, session.now), version)
+    return set_limit(session, asked.key, asked.most, asked.rate, asked.tenant)
+
+
+def set_limit(session: Session, key: str, most: int | None, rate: Pace | None, tenant: str) -> Limit:
+    """Set the limit of a key, and let those go who have room now."""
     number = session.lanes.tenant(session.connection, tenant)
     session.run("set_limit", tenant=number, key=key, **bounds(most, rate))
     session.rows("recount", tenant=number, key=key)
     let_go(session, [(number, key)], session.now)
     session.stir()
-    ((row),) = session.rows("limits", tenant=tenant, key=key, limit=1, after_tenant=None, after_key=None)
-    return limit_of(row, session.now)
+    return limit(session.connection, key, tenant, session.now)
 
 
-def remove_limit(session: Session, key: str, tenant: str) -> None:
+def remove_limit(session: Session, key: str, tenant: str, version: int | None) -> None:
     """See `store.limiting.LimitStore.remove_limit`."""
     number = session.lanes.known_tenant(tenant)
+    check_limit_version(key, _find(session.connection, key, tenant, session.now), version)
     if number is None or not drop_limit(session, (number, key)):
         raise NotFound("limit", key)
 
@@ -46,6 +53,19 @@ def drop_limit(session: Session, key: Key) -> bool:
     let_go(session, [key], session.now)
     session.lanes.look_again_at(session.value("next_look"))
     return removed
+
+
+def limit(connection: apsw.Connection, key: str, tenant: str, now: int) -> Limit:
+    """See `store.limiting.LimitStore.limit`."""
+    found = _find(connection, key, tenant, now)
+    if found is None:
+        raise NotFound("limit", key)
+    return found
+
+
+def _find(connection: apsw.Connection, key: str, tenant: str, now: int) -> Limit | None:
+    one = {"tenant": tenant, "key": key, "limit": 1, "after_tenant": None, "after_key": None}
+    return next((limit_of(row, now) for row in rows(connection, "limits", one)), None)
 
 
 def limits(

@@ -15,17 +15,15 @@ import apsw
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.model.cap import QueueCap, check_cap
-from tidewheel.model.checks import check_name
 from tidewheel.model.duty import Agenda, Duty, check_duties
 from tidewheel.model.ids import IdMaker
 from tidewheel.model.job import Claimed, Job, JobSpec, Run, Submitted
-from tidewheel.model.limit import Limit, LimitRule, LimitUse, by_hand, check_declared, check_limit, check_rule
+from tidewheel.model.limit import LimitRule, by_hand, check_declared, check_rule
 from tidewheel.model.liveness import ExpiredWorker
 from tidewheel.model.log import KEEP_LOGS, LogLine, prepare_lines
 from tidewheel.model.log_piece import Piece, pieces_of
 from tidewheel.model.note import RunNote, prepare_notes
 from tidewheel.model.outcome import MAX_LOSSES, NO_DELAY, LossRule, Outcome, Verdict, flaws_of
-from tidewheel.model.rate import Pace
 from tidewheel.model.resources import Needs, Resources
 from tidewheel.model.retention import NO_KINDS, Keep, KindKeep, check_age, rules_of
 from tidewheel.model.states import Cause
@@ -239,25 +237,6 @@ class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Artifacts
         return 0 if segment is None else await self._write(lambda session: log_lines.keep_segment(session, segment))
 
     # Limits
-
-    async def set_limit(
-        self, key: str, most: int | None = None, *, rate: Pace | None = None, tenant: str = "default"
-    ) -> Limit:
-        check_limit(key, most, rate)
-        check_name("tenant", tenant)
-        return await self._write(lambda session: limiting.set_limit(session, key, most, rate, tenant))
-
-    async def remove_limit(self, key: str, *, tenant: str = "default") -> None:
-        await self._write(lambda session: limiting.remove_limit(session, key, tenant))
-
-    async def limits(
-        self, *, tenant: str | None = None, limit: int | None = None, after: tuple[str, str] | None = None
-    ) -> list[Limit]:
-        page, now = (limit, after), micros(self._clock.now())
-        return await self._read(lambda connection: limiting.limits(connection, tenant, page, now))
-
-    async def limit_uses(self, keys: Sequence[tuple[str, str]]) -> list[LimitUse]:
-        return await self._read(lambda connection: limiting.uses(connection, keys))
 
     async def set_rule(self, rule: LimitRule) -> None:
         check_rule(rule)
