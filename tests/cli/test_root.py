@@ -5,6 +5,7 @@ import pty
 import select
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,8 @@ def test_shells_complete_commands_and_options(tmp_path: Path) -> None:
     assert complete("tide sch") == ["schedule"]
     assert complete("tide schedule tr") == ["trigger"]
     assert "--queue" in complete("tide job list --q")
+
+
+def test_the_module_is_the_command() -> None:
+    told = subprocess.run([sys.executable, "-m", "tidewheel", "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout == f"tide {version('tidewheel')}\n"

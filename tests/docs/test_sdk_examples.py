@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.docs.test_examples import programs
+from tests.docs.test_examples import ROOT, programs
 
 
 def run(folder: Path, *command: str, **environment: str) -> str:
@@ -76,3 +76,22 @@ def test_the_program_about_dead_letters_does_what_it_says(tmp_path: Path) -> Non
         "4 more ran, and 0 are dead",
         "charged order 9",
     ]
+
+
+def test_the_program_about_fencing_does_what_it_says(tmp_path: Path) -> None:
+    (name,) = save(tmp_path, "docs/explanation/guarantees.md")
+
+    assert run(tmp_path, name).splitlines() == ["[1, 2]", "(1, 1) is older than (1, 2)"]
+
+
+def test_a_worker_that_is_started_as_its_page_says_runs_the_program_of_that_page(tmp_path: Path) -> None:
+    (name,) = save(tmp_path, "docs/how-to/run-workers.md")
+    page = (ROOT / "docs/how-to/run-workers.md").read_text()
+    (line,) = re.findall(r"^tide (worker --app numbers_app.*)$", page, re.MULTILINE)
+    tide = str(Path(sys.executable).with_name("tide"))
+    with subprocess.Popen([tide, *line.split()], cwd=tmp_path) as worker:
+        try:
+            assert run(tmp_path, name) == "6\n"
+        finally:
+            worker.terminate()
+            assert worker.wait(timeout=60) == 0
