@@ -27,6 +27,7 @@ def test_a_database_is_migrated_and_checked(tmp_path: Path) -> None:
     again = tide(tmp_path, "db", "upgrade")
     assert again.stdout == "sqlite:///jobs.db is up to date\n"
     assert "schema 1" in tide(tmp_path, "db", "check").stdout
+    assert [tide(tmp_path, "db", "restored").stdout.split()[-1] for _ in range(2)] == ["2", "3"]
 
 
 def test_the_pending_sql_is_printed_before_and_empty_after(tmp_path: Path) -> None:

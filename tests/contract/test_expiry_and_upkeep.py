@@ -232,3 +232,10 @@ async def test_two_who_count_at_once_count_nothing_twice(backend: Backend, store
         await asyncio.gather(*(one.take_census() for one in (store, other) * 3))
         counted = {key[1]: jobs for key, jobs in (await _counted(store)).items()}
         assert counted == {**{f"kind-{n}": 10 for n in range(number + 1)}, "done": number + 1}
+
+
+async def test_a_new_epoch_is_that_of_all_who_open_the_store_later(backend: Backend, store: Store) -> None:
+    before = store.epoch
+    assert await store.begin_epoch() == before + 1
+    assert store.epoch == before, "whoever works on goes on as before"
+    assert (await backend.open()).epoch == before + 1

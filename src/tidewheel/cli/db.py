@@ -42,6 +42,16 @@ def sql(database: Database = DEFAULT_URL) -> None:
 
 
 @app.command()
+def restored(database: Database = DEFAULT_URL) -> None:
+    """Say that a backup was put back, or that a replica took over which had not heard of all: a new epoch begins.
+
+    Before anything is started on it. Runs that were begun since the backup have tokens that will be given out again;
+    the epoch, which tasks see as the first half of their fencing token, tells them apart.
+    """
+    typer.echo(f"{without_secrets(database)} is in epoch {asyncio.run(_begin_epoch(database))}")
+
+
+@app.command()
 def copy(
     *,
     to: Annotated[str, typer.Option("--to", help="An empty database on PostgreSQL: postgresql://user@host/name.")],
@@ -75,6 +85,14 @@ async def _copy(url: str, to: str, tell: Callable[[str, int, int], None], *, res
             source.close()
     finally:
         await target.close()
+
+
+async def _begin_epoch(url: str) -> int:
+    store = await database_of(url).open()
+    try:
+        return await store.begin_epoch()
+    finally:
+        await store.close()
 
 
 async def _upgrade(url: str) -> list[str]:

@@ -82,6 +82,13 @@ class UpkeepStore(Protocol):
         """
         ...
 
+    async def begin_epoch(self) -> int:
+        """Begin a new epoch and return it, as whoever has put back a backup must: tokens may be given out again.
+
+        Stores that are open keep the epoch that they were opened in.
+        """
+        ...
+
     async def prepare_days(self, *, ahead: int = 7) -> int:
         """Create the day partitions of the coming days where the store has such; return how many were made."""
         ...

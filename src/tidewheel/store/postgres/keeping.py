@@ -105,6 +105,10 @@ class Keeping(Part):
             pass
         return gone
 
+    async def begin_epoch(self) -> int:
+        epoch: int = await self._db.write(lambda connection: connection.fetchval(SQL["begin_epoch"]))
+        return epoch
+
     async def prepare_days(self, *, ahead: int = 7) -> int:
         made: int = await self._db.write(lambda connection: connection.fetchval(SQL["prepare_days"], ahead))
         return made

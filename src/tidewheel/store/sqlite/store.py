@@ -314,6 +314,9 @@ class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Artifacts
         await self._log_retention.retire(self._write, logs, limit)
         return gone
 
+    async def begin_epoch(self) -> int:
+        return await self._write(lambda session: int(session.rows("begin_epoch")[0][0]))
+
     async def prepare_days(self, *, ahead: int = 7) -> int:
         del ahead
         return 0

@@ -1,6 +1,9 @@
 -- name: meta
 SELECT epoch, extract(epoch FROM tidewheel.now())::float8 AS now FROM tidewheel.meta
 
+-- name: begin_epoch
+UPDATE tidewheel.meta SET epoch = epoch + 1 RETURNING epoch
+
 -- name: begin_migrations
 SELECT pg_advisory_xact_lock(8433, 0)
 

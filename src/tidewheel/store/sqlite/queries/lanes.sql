@@ -1,6 +1,9 @@
 -- name: meta
 SELECT epoch, lanes, census_at, (SELECT min(look_at) FROM limit_key WHERE look_at IS NOT NULL) FROM meta
 
+-- name: begin_epoch
+UPDATE meta SET epoch = epoch + 1 RETURNING epoch
+
 -- name: lanes_changed
 UPDATE meta SET lanes = lanes + 1
 
