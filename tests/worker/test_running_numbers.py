@@ -10,21 +10,11 @@ import pytest
 from tests.worker.running import Scene, Worker, until
 from tidewheel.model.job import JobSpec, Options
 from tidewheel.model.states import State
-from tidewheel.observe.catalogue import CATALOGUE
+from tidewheel.observe.catalogue import CATALOGUE, GROUPS
 
 pytestmark = pytest.mark.slow
 OPTIONS = ("--slots", "2", "--metrics-port", "0")
-OF_SERVERS = {name for name in CATALOGUE if name.startswith("tide_http_")} | {
-    "tide_jobs_submitted_total",
-    "tide_store_up",
-    "tide_queue_depth",
-    "tide_queue_oldest_seconds",
-    "tide_jobs_kept",
-    "tide_dead_letters",
-    "tide_census_timestamp_seconds",
-    "tide_alerts_firing",
-    "tide_workers_alive",
-}
+OF_SERVERS = {metric.name for metric in dict(GROUPS)["Servers"]}
 
 
 def address(worker: Worker) -> str:
