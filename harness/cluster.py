@@ -208,6 +208,10 @@ class Cluster:
 
         wait_until(gone, PATIENCE)
 
+    def watches(self, pid: int) -> bool:
+        """Tell whether a process was seen in time for its death to be written down."""
+        return self._watch.watches(pid)
+
     def logs(self, last: int = 4000) -> str:
         """Return the ends of the workers' logs, for whoever must find out what went wrong."""
         parts = [

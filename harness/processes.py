@@ -164,6 +164,10 @@ class Watch:
             self._handles[handle] = process
             self._poll.register(handle, select.POLLIN)
 
+    def watches(self, pid: int) -> bool:
+        """Tell whether the death of a process would be told of."""
+        return any(process.pid == pid for process in list(self._handles.values()))
+
     def deaths(self, within: float) -> Iterator[Process]:
         """Wait until someone dies, or until the time is over, and yield who died."""
         for handle, _ in self._poll.poll(int(within * 1000)):

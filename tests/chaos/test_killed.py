@@ -82,6 +82,7 @@ async def test_a_killed_worker_is_seen_dead_by_the_harness() -> None:
     async with Arena("sqlite", workers=1) as arena:
         job = await arena.submit("nap", seconds=3)
         worker, task = await arena.owner(job)
+        await arena.until(lambda: _watched(arena, [worker.pid, task.pid]), "both to be seen")
 
         arena.cluster.kill([worker.supervisor], "supervisor")
         await arena.until(lambda: _all_dead([worker.pid, task.pid]), "both to die", patience=5)
@@ -90,6 +91,10 @@ async def test_a_killed_worker_is_seen_dead_by_the_harness() -> None:
         assert {worker.pid, task.pid} <= deaths_by_pid(history.of(Death)).keys()
         assert arena.judge(history) == []
         require(history, kills=1, reclaims=1)
+
+
+async def _watched(arena: Arena, pids: list[int]) -> bool:
+    return all(arena.cluster.watches(pid) for pid in pids)
 
 
 async def _all_dead(pids: list[int]) -> bool:
