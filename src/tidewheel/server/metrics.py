@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter as Tally
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from tidewheel.clock import Clock
@@ -134,10 +134,7 @@ class ServerMetrics:
 
 def _of_jobs(counts: Counts) -> list[Numbers]:
     depth, ended, dead, running = (Tally[tuple[str, ...]]() for _ in range(4))
-    totals = Tally[str]()
-    for row in counts.rows:
-        totals[row.queue] += row.jobs
-    shown = {queue for queue, _ in totals.most_common(MOST_QUEUES)}
+    shown = _largest((row.queue, row.jobs) for row in counts.rows)
     for row in counts.rows:
         queue = row.queue if row.queue in shown else OTHERS
         (depth if row.state in ACTIVE else ended)[queue, row.state.value] += row.jobs
@@ -154,12 +151,17 @@ def _of_jobs(counts: Counts) -> list[Numbers]:
     ]
 
 
+def _largest(jobs_of_queues: Iterable[tuple[str, int]]) -> set[str]:
+    """Return the queues that have numbers of their own: those with the most jobs."""
+    totals = Tally[str]()
+    for queue, jobs in jobs_of_queues:
+        totals[queue] += jobs
+    return {queue for queue, _ in totals.most_common(MOST_QUEUES)}
+
+
 def _finished(ended: Mapping[tuple[str, State], int]) -> Mapping[tuple[str, ...], float]:
     """Name the queues with the most ends, and show the others as one."""
-    totals = Tally[str]()
-    for (queue, _), jobs in ended.items():
-        totals[queue] += jobs
-    shown = {queue for queue, _ in totals.most_common(MOST_QUEUES)}
+    shown = _largest((queue, jobs) for (queue, _), jobs in ended.items())
     rows = Tally[tuple[str, ...]]()
     for (queue, state), jobs in ended.items():
         rows[queue if queue in shown else OTHERS, state.value] += jobs
