@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from tidewheel.logs import RunHandler
-from tidewheel.logs.handler import LogSink, current_sink, keep_runs_apart
+from tidewheel.logs.handler import RunSink, current_sink, keep_runs_apart
 
 
 @contextmanager
-def logging_to(sink: LogSink) -> Iterator[None]:
+def logging_to(sink: RunSink) -> Iterator[None]:
     token = current_sink.set(sink)
     yield
     current_sink.reset(token)
@@ -25,10 +25,16 @@ class Sink:
     def log(self, level: str, text: str) -> None:
         self.lines.append((level, text))
 
+    def output(self, stream: str, data: str) -> None:
+        self.lines.append((stream, data))
+
 
 class Broken:
     def log(self, level: str, text: str) -> None:
         raise RuntimeError(level + text)
+
+    def output(self, stream: str, data: str) -> None:
+        raise RuntimeError(stream + data)
 
 
 @pytest.fixture

@@ -51,6 +51,20 @@ def put(shipper: LogShipper, first: int, count: int, job: UUID = JOB, text: str 
         shipper.put(pieces_of([LogLine(job, 1, number, NOW, "stdout", None, text or str(number))]))
 
 
+class Run:
+    """Has one line to give at its end."""
+
+    def __init__(self, shipper: LogShipper, job: UUID) -> None:
+        self._shipper = shipper
+        self._job = job
+
+    def give(self) -> None:
+        """Keep it for the end."""
+
+    def end(self) -> None:
+        put(self._shipper, 1, 1, self._job)
+
+
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
@@ -133,8 +147,7 @@ async def test_who_waits_for_many_runs_is_told_in_time_without_a_task_for_each(
     log.fail = lambda: Unavailable("down")
     told: list[bool] = []
     for number in range(3):
-        put(shipper, 1, 1, UUID(int=number))
-        shipper.when_stored(UUID(int=number), 1, told.append, 2 * SECOND)
+        shipper.finish(Run(shipper, UUID(int=number)), 1, told.append, 2 * SECOND)
         await clock.advance(SECOND)
     before = len(asyncio.all_tasks())
     assert told == [False, False]
@@ -144,6 +157,56 @@ async def test_who_waits_for_many_runs_is_told_in_time_without_a_task_for_each(
 
     assert told == [False, False, True]
     assert len(asyncio.all_tasks()) <= before <= 4
+
+
+async def test_runs_that_end_together_are_stored_together_and_told_then(
+    shipper: LogShipper, log: Log, clock: FakeClock
+) -> None:
+    told: list[bool] = []
+    for number in range(5):
+        shipper.finish(Run(shipper, UUID(int=number)), 1, told.append)
+    assert told == []
+
+    await clock.advance(MOMENT)
+
+    assert told == [True] * 5
+    assert [[line.job_id.int for line in batch] for batch in log.batches] == [[0, 1, 2, 3, 4]]
+
+
+async def test_who_flushes_waits_for_runs_that_ended_before(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
+    told: list[bool] = []
+    shipper.finish(Run(shipper, OTHER), 1, told.append)
+    put(shipper, 1, 1)
+
+    flushing = asyncio.ensure_future(shipper.flush(JOB, 1))
+    await clock.advance(MOMENT)
+
+    assert await flushing
+    assert told == [True]
+    assert {line.job_id for line in log.lines} == {JOB, OTHER}
+
+
+async def test_runs_whose_lines_were_not_fetched_yet_count_as_what_is_behind(
+    shipper: LogShipper, clock: FakeClock
+) -> None:
+    shipper.finish(Run(shipper, JOB), 30, lambda _: None)
+    assert shipper.behind
+
+    await clock.advance(MOMENT)
+    assert not shipper.behind
+
+
+async def test_a_run_that_said_nothing_more_is_told_at_once(shipper: LogShipper, log: Log, clock: FakeClock) -> None:
+    class Silent(Run):
+        def end(self) -> None:
+            """Have nothing to give."""
+
+    told: list[bool] = []
+    shipper.finish(Silent(shipper, JOB), 0, told.append)
+    await clock.advance(MOMENT)
+
+    assert told == [True]
+    assert log.batches == []
 
 
 async def test_attempts_grow_rarer_while_the_store_is_away(shipper: LogShipper, log: Log, clock: FakeClock) -> None:

@@ -22,9 +22,14 @@ def is_odd_text(text: str) -> bool:
     return not text.replace("\n", "").isprintable() and _find_odd(text) is not None
 
 
+def is_odd(text: str) -> bool:
+    """Tell whether what should be one line must be cleaned or cut."""
+    return not text.isprintable() and _ODD.search(text) is not None
+
+
 def clean(text: str) -> str:
     """Return one line without orders for terminals, and with all else that cannot be seen spelt out."""
-    return text if text.isprintable() or not _ODD.search(text) else _ODD.sub(_spelt, _ORDERS.sub("", text))
+    return _ODD.sub(_spelt, _ORDERS.sub("", text)) if is_odd(text) else text
 
 
 def _spelt(found: re.Match[str]) -> str:

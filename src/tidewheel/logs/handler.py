@@ -3,17 +3,20 @@
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 
-class LogSink(Protocol):
-    """Where lines of log go, such as a `RunLog`."""
+class RunSink(Protocol):
+    """Where what a run says goes, such as a `RunLog`; any thread may call it."""
 
     def log(self, level: str, text: str) -> None:
-        """Take what was logged, by any thread."""
+        """Take what was logged."""
+
+    def output(self, stream: Literal["stdout", "stderr"], data: str) -> None:
+        """Take what was printed."""
 
 
-current_sink: Final[ContextVar[LogSink | None]] = ContextVar("tidewheel_log_sink", default=None)
+current_sink: Final[ContextVar[RunSink | None]] = ContextVar("tidewheel_log_sink", default=None)
 
 
 class RunHandler(logging.Handler):
@@ -39,8 +42,10 @@ class RunHandler(logging.Handler):
                     other.handle(record)
             return True
         try:
-            plain = type(record.msg) is str and not record.args and not record.exc_info and not record.stack_info
-            sink.log(record.levelname.lower(), record.msg if plain else self._text(record))
+            text = record.msg
+            if record.args or record.exc_info or record.stack_info or type(text) is not str:
+                text = self._text(record)
+            sink.log(record.levelname.lower(), text)
         except Exception:  # noqa: BLE001 - whatever is wrong with the sink is none of the task's business
             return False
         return True

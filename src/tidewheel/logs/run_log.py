@@ -1,12 +1,12 @@
 """What one run prints and logs, on its way to the shipper."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 from uuid import UUID
 
 from tidewheel.clock import Clock
-from tidewheel.logs.clean import is_odd_text
+from tidewheel.logs.clean import is_odd
 from tidewheel.logs.lines import SHORT, LineCutter, lines_of_text
 from tidewheel.logs.masks import Masks
 from tidewheel.logs.quota import MAX_KEPT, Line, Quota, Tail, size_of
@@ -19,6 +19,7 @@ from tidewheel.model.log_words import LEVELS
 MOST_SAID: Final = 256
 LARGE: Final = 4 * 1024
 """So many chunks, or one of so many bytes, are made lines of at once."""
+_MOST_ITEMS: Final = 4 * MOST_SAID
 
 _BEGINNING: Final = threading.Lock()
 _NO_MASKS: Final = Masks()
@@ -78,7 +79,7 @@ class RunLog:
             said = self._begin()
         if not self._ended:
             said.extend((self._time_ns(), stream, None, data))
-            if len(data) > LARGE or len(said) >= MOST_SAID * 4:
+            if len(data) > LARGE or len(said) >= _MOST_ITEMS:
                 self.give()
             elif not self._announced:
                 self._announce()
@@ -90,7 +91,7 @@ class RunLog:
             said = self._begin()
         if not self._ended:
             said.extend((self._time_ns(), "log", level, text))
-            if len(text) > LARGE or len(said) >= MOST_SAID * 4:
+            if len(text) > LARGE or len(said) >= _MOST_ITEMS:
                 self.give()
             elif not self._announced:
                 self._announce()
@@ -130,6 +131,10 @@ class RunLog:
             self._put()
         self._shipper.forget(self)
 
+    def end_soon(self, then: Callable[[bool], None]) -> None:
+        """End together with other runs, and have it told when all is stored, or took too long, with which it was."""
+        self._shipper.finish(self, len(self._said or ()) // 4, then)
+
     def _announce(self) -> None:
         self._announced = True
         self._shipper.expect(self)
@@ -154,23 +159,23 @@ class RunLog:
     def _take_plain(self, said: Said) -> bool:
         """Take whole lines of one stream, if there is nothing to mend, hide or leave out; tell whether that is so."""
         streams, stream = said[1::4], said[1]
-        if streams.count(stream) != len(streams) or self._masks.raw or self._quota.full:
+        if self._masks.raw or self._quota.full or streams.count(stream) != len(streams):
             return False
         lines = said if stream == "log" else self._printed(said)
         texts = lines[3::4]
         try:
-            joined = "\n".join(texts)
+            joined = "".join(texts)  # one look at all is much faster than one at each
         except TypeError:  # bytes
             return False
         if (
-            joined.count("\n") != len(texts) - 1
+            not texts
+            or is_odd(joined)
             or not _USUAL_LEVELS.issuperset(lines[2::4])
-            or is_odd_text(joined)
             or (len(joined) > SHORT and max(map(len, texts)) > SHORT)
-            or not self._quota.fit_all(len(texts), size_of(joined))
+            or not self._quota.fit_all(len(texts), size_of(joined) - 1 + len(texts))
         ):
             return False
-        self._lines += lines
+        self._lines = self._lines + lines if self._lines else lines
         return True
 
     def _printed(self, said: Said) -> Said:

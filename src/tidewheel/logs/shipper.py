@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from math import inf
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -27,6 +28,8 @@ FOLLOWS: Final = 0.005
 GATHER: Final = 0.003
 """While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
 _MOMENT: Final = 0.001
+_TOGETHER: Final = 0.1
+"""Seconds within which runs end together; no longer, for they also wait together."""
 _FIRST_WAIT: Final = 0.1
 _LONGEST_WAIT: Final = 5.0
 
@@ -49,6 +52,9 @@ class Speaker(Protocol):
     def give(self) -> None:
         """Put them."""
 
+    def end(self) -> None:
+        """Put the last of them."""
+
 
 class _Mark(Piece):
     """A line that stands for others, which are lost."""
@@ -69,8 +75,22 @@ class _Dropped:
         return _Mark(*piece)
 
 
-_Waiting = tuple[int, float, Callable[[bool], None]]
-"""How many lines must be stored, until when, and what to call then, with whether they were stored in time."""
+_Then = Callable[[bool], None]
+"""What to call once lines are stored, or it took too long, with which of both it was."""
+
+
+class _Waiting:
+    """Those who wait for the same lines."""
+
+    def __init__(self, target: float, until: float) -> None:
+        self.target = target
+        """How many lines must be stored; infinite, as long as that is not known."""
+        self.until = until
+        self.thens: list[_Then] = []
+
+    def tell(self, *, in_time: bool) -> None:
+        for then in self.thens:
+            then(in_time)
 
 
 class LogShipper:
@@ -102,6 +122,11 @@ class LogShipper:
         self.lost = 0
         """Lines that found no room, or were refused."""
         self._waiting: deque[_Waiting] = deque()
+        self._ended: list[Speaker] = []
+        self._ended_lines = 0
+        """Runs that have ended, and about how many lines they still hold."""
+        self._ended_since = 0.0
+        """When the first of them did."""
         self._shipped_at = float("-inf")
         self._hurried = 0
         """How many stand still until their lines are stored."""
@@ -116,7 +141,8 @@ class LogShipper:
     @property
     def behind(self) -> bool:
         """Whether half of the buffer is used, so that whoever can wait should."""
-        return 2 * self._lines > self._settings.buffer_lines or 2 * self._bytes > self._settings.buffer_bytes
+        lines = self._lines + self._ended_lines
+        return 2 * lines > self._settings.buffer_lines or 2 * self._bytes > self._settings.buffer_bytes
 
     def expect(self, speaker: Speaker) -> None:
         """Ask someone for his lines when they have waited for others as long as lines may."""
@@ -175,30 +201,52 @@ class LogShipper:
         if many:
             self._urgent.set()
 
-    def when_stored(
-        self, job_id: UUID, token: int, then: Callable[[bool], None], within: timedelta = FLUSH_WITHIN
-    ) -> None:
-        """Call `then` once all lines of a run are stored (or dropped), or that time has passed, with which it was."""
+    def finish(self, speaker: Speaker, lines: int, then: _Then, within: timedelta = FLUSH_WITHIN) -> None:
+        """Call `then` once the last lines of a run are stored (or dropped), or that time has passed, with which it was.
+
+        The run has ended, with about so many lines to give. It is asked for them together with others that end at about
+        the same time: what is done for many in a row costs half of what it costs here and there.
+        """
+        now = self._clock.monotonic()
+        if not self._ended or now - self._ended_since > _TOGETHER:
+            self._take_ended()
+            self._ended_since = now
+            self._wait_until(inf, within)
+        self._ended.append(speaker)
+        self._ended_lines += lines
+        self._waiting[-1].thens.append(then)
+
+    def _take_ended(self) -> None:
+        """Hear out those that have ended."""
+        if not self._ended:
+            return
+        ended, self._ended, self._ended_lines = self._ended, [], 0
+        for speaker in ended:
+            speaker.end()
+        self._say_all_dropped()
+        for waiting in self._waiting:
+            waiting.target = min(waiting.target, self._taken)
+
+    def _say_all_dropped(self) -> None:
         if self._dropped:
             with self._lock:
-                self._say_dropped((job_id, token))
-        self._when_reached(self._taken, then, within)
+                for run in list(self._dropped):
+                    self._say_dropped(run)
 
     async def flush(self, job_id: UUID, token: int, within: timedelta = FLUSH_WITHIN) -> bool:
         """Return once all lines of a run are stored (or dropped), and whether that was so within the time."""
-        stored: asyncio.Future[bool] = self._loop.create_future()
-        self.when_stored(job_id, token, partial(_resolve, stored), within)
-        return await self._hurry(stored)
+        self._take_ended()
+        if self._dropped:
+            with self._lock:
+                self._say_dropped((job_id, token))
+        return await self._all_stored(within)
 
     async def close(self, within: timedelta = FLUSH_WITHIN) -> int:
         """Store what there is, within that time, end, and return how many lines were lost."""
         self._hear()
-        with self._lock:
-            for run in list(self._dropped):
-                self._say_dropped(run)
-        stored: asyncio.Future[bool] = self._loop.create_future()
-        self._when_reached(self._taken, partial(_resolve, stored), within)
-        await self._hurry(stored)
+        self._take_ended()
+        self._say_all_dropped()
+        await self._all_stored(within)
         for task in (self._task, self._watching):
             if task is not None:
                 task.cancel()
@@ -206,32 +254,36 @@ class LogShipper:
                     await task
         return self._taken - self._done
 
-    async def _hurry(self, stored: asyncio.Future[bool]) -> bool:
+    async def _all_stored(self, within: timedelta) -> bool:
+        """Return once all that was taken is stored, or that time has passed, and which it was."""
+        if self._done >= self._taken:
+            return True
+        stored: asyncio.Future[bool] = self._loop.create_future()
+        self._wait_until(self._taken, within)
+        self._waiting[-1].thens.append(partial(_resolve, stored))
         self._hurried += 1
         try:
             return await stored
         finally:
             self._hurried -= 1
 
-    def _when_reached(self, target: int, then: Callable[[bool], None], within: timedelta) -> None:
-        if self._done >= target:
-            then(True)  # noqa: FBT003 - what it is told
-            return
+    def _wait_until(self, target: float, within: timedelta) -> None:
         if not self._waiting:
             self._wake(many=True)
-        self._waiting.append((target, self._clock.monotonic() + within.total_seconds(), then))
+        self._waiting.append(_Waiting(target, self._clock.monotonic() + within.total_seconds()))
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="log patience")
 
     async def _watch(self) -> None:
         """Tell those who have waited for too long; there is one watch for all."""
         while self._waiting:
-            await self._clock.sleep(min(until for _, until, _ in self._waiting) - self._clock.monotonic())
+            await self._clock.sleep(min(one.until for one in self._waiting) - self._clock.monotonic())
+            self._take_ended()  # so that all know what they wait for
             now = self._clock.monotonic()
-            late = [then for _, until, then in self._waiting if until <= now]
-            self._waiting = deque(one for one in self._waiting if one[1] > now)
-            for then in late:
-                then(False)  # noqa: FBT003 - what it is told
+            late = [one for one in self._waiting if one.until <= now]
+            self._waiting = deque(one for one in self._waiting if one.until > now)
+            for one in late:
+                one.tell(in_time=False)
         self._watching = None
 
     async def _run(self) -> None:
@@ -240,16 +292,19 @@ class LogShipper:
             await self._gather()
             if self._speakers and self._time_left() <= 0:
                 self._hear()
+            self._take_ended()
+            self._tell_stored()
             batch = self._next_batch()
             if batch:
                 await self._ship(batch)
 
     async def _gather(self) -> None:
         """Give the first line's companions time to come, unless there are enough or someone is in a hurry."""
-        if self._lines >= self._settings.batch_lines:
+        lines = self._lines + self._ended_lines
+        if lines >= self._settings.batch_lines:
             return
         if self._waiting:
-            if not self._hurried and self._lines < FEW and self._clock.monotonic() - self._shipped_at < FOLLOWS:
+            if not self._hurried and lines < FEW and self._clock.monotonic() - self._shipped_at < FOLLOWS:
                 await self._clock.sleep(GATHER)
             return
         self._urgent.clear()
@@ -318,8 +373,11 @@ class LogShipper:
             break
         self._shipped_at = self._clock.monotonic()
         self._done += sum([piece.last - piece.first + 1 for piece in batch])
-        while self._waiting and self._waiting[0][0] <= self._done:
-            self._waiting.popleft()[2](True)  # noqa: FBT003 - what it is told
+        self._tell_stored()
+
+    def _tell_stored(self) -> None:
+        while self._waiting and self._waiting[0].target <= self._done:
+            self._waiting.popleft().tell(in_time=True)
 
 
 def _resolve(future: asyncio.Future[bool], yes: bool) -> None:  # noqa: FBT001 - what it is told

@@ -2,16 +2,9 @@
 
 import io
 import sys
-from typing import Literal, Protocol, TextIO, cast
+from typing import Literal, TextIO, cast
 
 from tidewheel.logs.handler import current_sink
-
-
-class OutputSink(Protocol):
-    """Where output goes, such as a `RunLog`."""
-
-    def output(self, stream: Literal["stdout", "stderr"], data: str) -> None:
-        """Take what was printed."""
 
 
 class RoutedStream(io.TextIOBase):
@@ -32,7 +25,7 @@ class RoutedStream(io.TextIOBase):
         sink = current_sink.get()
         if sink is None:
             return self._original.write(text)
-        cast("OutputSink", sink).output(self._name, text)
+        sink.output(self._name, text)
         return len(text)
 
     def flush(self) -> None:

@@ -91,8 +91,7 @@ class Report(RunLog):
             finally:
                 settler.let_go(outcome)
         else:
-            self.end()
-            self._shipper.when_stored(self._job_id, self._token, partial(settler.let_go, outcome))
+            self.end_soon(partial(settler.let_go, outcome))
 
 
 class Reports:

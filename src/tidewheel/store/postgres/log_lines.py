@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from tidewheel.errors import NotFound
 from tidewheel.model.ids import time_of
 from tidewheel.model.log import LogLine, prepare_lines
@@ -39,9 +41,10 @@ class LogLines(Part):
 
     async def append_pieces(self, pieces: Sequence[Piece]) -> None:
         if pieces:
-            jobs, tokens, firsts, lasts, texts, lanes = map(list, zip(*pieces, strict=True))
-            lines = sum([piece.last - piece.first + 1 for piece in pieces])
-            values = (jobs, tokens, firsts, lasts, texts, lanes, lines, sum(map(len, texts)))
+            jobs, tokens, firsts, lasts, texts, lanes = zip(*pieces, strict=True)
+            lines = sum(lasts) - sum(firsts) + len(pieces)
+            numbers = map(_array, (tokens, firsts, lasts, lanes))
+            values = (jobs, *numbers, texts, lines, sum(map(len, texts)))
             await self._db.write(lambda connection: connection.execute(SQL["append_logs"], *values))
 
     async def logs(
@@ -88,6 +91,11 @@ class LogLines(Part):
 
     async def index_logs(self) -> int:
         return await self._db.transaction(_index)
+
+
+def _array(numbers: Sequence[int | None]) -> str:
+    """Return an array of numbers as text: the driver would look at each of them, which takes it ten times as long."""
+    return f"{{{msgspec.json.encode(numbers)[1:-1].decode()}}}"
 
 
 async def _lines(connection: Connection, job_id: UUID, after: tuple[int, int], limit: int) -> list[LogLine]:

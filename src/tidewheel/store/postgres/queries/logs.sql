@@ -5,11 +5,11 @@ WITH stored AS (
     INSERT INTO tidewheel.log (job_id, token, first, last, stored_at, lane, lines)
     SELECT piece.job_id, piece.token, piece.first, piece.last, tidewheel.now(),
            coalesce(piece.lane, (SELECT job.lane FROM tidewheel.job WHERE job.id = piece.job_id)), piece.lines
-      FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::integer[])
-           AS piece (job_id, token, first, last, lines, lane)
+      FROM unnest($1::uuid[], $2::text::bigint[], $3::text::bigint[], $4::text::bigint[], $5::text::integer[], $6::text[])
+           AS piece (job_id, token, first, last, lane, lines)
 )
 INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts)
-VALUES (tidewheel.now(), tidewheel.now(), $7, $8, $1, $2, $3)
+VALUES (tidewheel.now(), tidewheel.now(), $7, $8, $1, $2::text::bigint[], $3::text::bigint[])
 
 -- name: logs
 -- The next pieces beyond a line, as many as have $5 lines together. Of two with the same line the one that
