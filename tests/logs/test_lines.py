@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidewheel.logs.clean import clean
+from tidewheel.logs.clean import clean, is_odd, is_odd_text
 from tidewheel.logs.lines import CUT, MAX_LINE, LineCutter, lines_of_text
 from tidewheel.logs.masks import MASK, Masks
 
@@ -148,3 +148,9 @@ def test_a_secret_is_masked_wherever_a_long_line_is_cut(before: int, after: int,
     pieces = [masks.hide(line).removesuffix(CUT) for line in lines_of(data, [cut], masks.raw, 20)]
 
     assert "".join(pieces) == "x" * before + MASK + "y" * after
+
+
+def test_what_is_odd_is_the_same_in_plain_text_and_in_any_other() -> None:
+    for character in map(chr, range(0x80)):
+        assert is_odd(f"a{character}") == is_odd(f"é{character}") == (clean(f"é{character}") != f"é{character}")
+        assert is_odd_text(f"a{character}") == is_odd_text(f"é{character}") == (is_odd(character) and character != "\n")

@@ -290,9 +290,9 @@ class LogShipper:
         while True:
             await self._some.wait()
             await self._gather()
+            self._take_ended()
             if self._speakers and self._time_left() <= 0:
                 self._hear()
-            self._take_ended()
             self._tell_stored()
             batch = self._next_batch()
             if batch:
