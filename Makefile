@@ -39,8 +39,8 @@ format: $(READY) ## format the code and mend what the linter can mend
 	@$(PY) -m ruff format
 	@$(PY) -m ruff check --fix
 
-bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow, api or logs
-	@$(PY) -m bench $(SUITE) --store $(STORE) --quick --json
+bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow, api, logs, or rivals (other queues beside ours)
+	@$(PY) -m bench $(SUITE) $(if $(filter rivals,$(SUITE)),,--store $(STORE)) --quick --json
 
 chaos: $(READY) ## break real workers under load and check what they left; STORE, MINUTES, ARGS="--seed 7"
 	@$(PY) -m harness.chaos --store $(STORE) --minutes $(MINUTES) $(ARGS)

@@ -168,7 +168,7 @@ class PostgresServer:
         folder = Path(tempfile.mkdtemp(prefix="tide-pg-", dir="/tmp" if Path("/tmp").is_dir() else None))
         self._folder = folder
         self._data = _memory_folder() if self._in_memory else folder / "data"
-        self._port = _free_port()
+        self._port = free_port()
         for path in (folder, self._data):
             _give_away(path)
         pristine = _pristine()
@@ -293,7 +293,7 @@ def _memory_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="tide-pg-", dir=memory if room > _ROOM_NEEDED else None))
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
