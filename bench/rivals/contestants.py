@@ -69,7 +69,7 @@ CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
             on="postgres",
             pace=900,
             keeps=_HISTORY,
-            settings="one worker with two slots and a keeper; plain functions in processes that can be killed",
+            settings="one worker with two slots and a keeper; plain functions in killable processes, no sandbox",
         ),
         "tidewheel_sqlite": Contestant(
             title="Tidewheel, SQLite",
