@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -134,11 +133,6 @@ def rate_of(marks: Sequence[Mark]) -> float:
     firsts = {mark.process: place for place, mark in reversed(list(enumerate(marks)))}
     start = max(len(marks) // 10, min(max(firsts.values()), len(marks) // 2))
     return (len(marks) - 1 - start) / (marks[-1].at - marks[start].at)
-
-
-def ours() -> Path:
-    """Return the Python that has Tidewheel."""
-    return Path(sys.executable)
 
 
 def _end(crew: Sequence["subprocess.Popen[bytes]"]) -> None:

@@ -1,4 +1,4 @@
-"""The rivals' own virtual environment: made once, with pinned versions, and away from ours."""
+"""The rivals' own virtual environments: each made once, with pinned versions, and away from ours."""
 
 import hashlib
 import shutil
@@ -13,24 +13,25 @@ from bench.measure import say
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "build" / "rivals"
 CONSTRAINTS: Final = Path(__file__).with_name("constraints.txt")
-PATIENCE: Final = 600.0
+PATIENCE: Final = 300.0
 """Seconds for an installation."""
 
 
-class NoRivals(Exception):
-    """The rivals cannot be had here."""
+class NoRival(Exception):
+    """A rival cannot be had here."""
 
 
-def interpreter(packages: Sequence[str]) -> Path:
-    """Return the Python that has these packages, after installing them if they are not there yet."""
-    python, stamp = FOLDER / "bin" / "python", FOLDER / "stamp"
-    wanted = hashlib.sha256("\n".join([CONSTRAINTS.read_text(), *sorted(packages)]).encode()).hexdigest()
+def interpreter(rival: str, extras: Sequence[str]) -> Path:
+    """Return the Python that has a rival and what it needs, after installing them if they are not there yet."""
+    folder = FOLDER / rival
+    python, stamp = folder / "bin" / "python", folder / "stamp"
+    wanted = hashlib.sha256("\n".join([CONSTRAINTS.read_text(), rival, *extras]).encode()).hexdigest()
     if not stamp.exists() or stamp.read_text() != wanted:
-        say(f"installing the rivals into {FOLDER.relative_to(ROOT)} …")
-        shutil.rmtree(FOLDER, ignore_errors=True)
-        _run([sys.executable, "-m", "venv", str(FOLDER)])
-        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        _run([*pip, "--constraint", str(CONSTRAINTS), *sorted(packages)])
+        say(f"installing {rival} into {folder.relative_to(ROOT)} …")
+        shutil.rmtree(folder, ignore_errors=True)
+        _run([sys.executable, "-m", "venv", str(folder)])
+        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1")
+        _run([*pip, "--constraint", str(CONSTRAINTS), rival, *extras])
         stamp.write_text(wanted)
     return python
 
@@ -45,7 +46,7 @@ def _run(words: Sequence[str]) -> None:
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
-        raise NoRivals(f"{words[2]} did not end within {PATIENCE:.0f} seconds") from None
+        raise NoRival(f"{words[2]} did not end within {PATIENCE:.0f} seconds") from None
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no word"]
-        raise NoRivals(f"they cannot be installed: {last[0]}")
+        raise NoRival(f"it cannot be installed: {last[0]}")

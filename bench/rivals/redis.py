@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from bench.rivals.environment import NoRivals
+from bench.rivals.environment import NoRival
 from harness.postgres import free_port
 
 SETTINGS: Final = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
@@ -20,7 +20,7 @@ PATIENCE: Final = 10.0
 async def redis() -> AsyncIterator[str]:
     """Start a server, and give its URL; it keeps nothing beyond the context."""
     if shutil.which("redis-server") is None:
-        raise NoRivals("redis-server is not installed")
+        raise NoRival("redis-server is not installed")
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="tide-bench-redis-") as folder:
         where = {"port": str(port), "bind": "127.0.0.1", "dir": folder}
@@ -43,4 +43,4 @@ async def _answers(server: "subprocess.Popen[bytes]", port: int) -> None:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     return
             await asyncio.sleep(0.01)
-    raise NoRivals(f"redis-server ended with {server.returncode}")
+    raise NoRival(f"redis-server ended with {server.returncode}")

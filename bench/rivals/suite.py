@@ -1,6 +1,7 @@
 """The suite of rivals: Tidewheel and other queues, one machine, one way of measuring, in turns."""
 
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,9 +15,9 @@ from bench.grounds.files import file_system
 from bench.grounds.postgres import PostgresGround, postgres_ground
 from bench.measure import Figures, quantile, say, spread
 from bench.report import Row, machine
-from bench.rivals.contest import Run, ours, run_once
+from bench.rivals.contest import Run, run_once
 from bench.rivals.contestants import CONTESTANTS, Contestant
-from bench.rivals.environment import NoRivals, interpreter, pinned
+from bench.rivals.environment import NoRival, interpreter, pinned
 from bench.rivals.redis import SETTINGS, redis
 from bench.rivals.sizes import SIZES, Sizes
 
@@ -58,7 +59,7 @@ class _Contest:
     async def hold(self) -> None:
         """Run all rounds that the time allows: there and back, so that what disturbs the machine disturbs all."""
         self._postgres = await self._server()
-        self._python = self._rivals_python()
+        self._pythons = self._pythons_of_all()
         begun = time.perf_counter()
         for number in range(self.sizes.rounds):
             spent = time.perf_counter() - begun
@@ -76,28 +77,25 @@ class _Contest:
         self.facts |= ground.facts
         return ground
 
-    def _rivals_python(self) -> Path | None:
-        """Return the rivals' Python, or note that they cannot be had."""
-        rivals = {name: rival for name, rival in self.contestants.items() if rival.package}
-        if not rivals:
-            return None
-        try:
-            # All of them, whoever was asked for: one environment serves every run.
-            return interpreter([part for rival in CONTESTANTS.values() for part in _packages(rival)])
-        except NoRivals as reason:
-            self.unmeasured |= dict.fromkeys(rivals, str(reason))
-            return None
+    def _pythons_of_all(self) -> dict[str, Path]:
+        """Return the Python of each, and note who cannot be had; before the clock starts."""
+        pythons = {}
+        for name, contestant in self.contestants.items():
+            try:
+                package = contestant.package
+                pythons[name] = interpreter(package, contestant.extras) if package else Path(sys.executable)
+            except NoRival as reason:
+                self.unmeasured[name] = str(reason)
+        return pythons
 
     async def _measure(self, name: str, number: int) -> None:
         if name in self.unmeasured:
             return
         contestant = self.contestants[name]
-        python = self._python if contestant.package else ours()
-        assert python is not None, "whoever has none is among the unmeasured"
         try:
             async with self._place(contestant) as url:
-                run = await run_once(contestant, python, url, self.sizes)
-        except (NoRivals, RuntimeError, TimeoutError) as error:
+                run = await run_once(contestant, self._pythons[name], url, self.sizes)
+        except (NoRival, RuntimeError, TimeoutError) as error:
             self.unmeasured[name] = str(error) or type(error).__name__
             say(f"{name}: {self.unmeasured[name]}")
             return
@@ -148,10 +146,6 @@ def _figures(name: str, contestant: Contestant, runs: Sequence[Run]) -> Figures:
         f"{name}_keeps": contestant.keeps,
         f"{name}_settings": contestant.settings,
     }
-
-
-def _packages(rival: Contestant) -> tuple[str, ...]:
-    return (rival.package, *rival.extras) if rival.package else ()
 
 
 def _rows(name: str, contestant: Contestant) -> tuple[Row, ...]:
