@@ -69,7 +69,7 @@ CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
             on="postgres",
             pace=900,
             keeps=_HISTORY,
-            settings="one worker with two slots and a keeper; plain functions in killable processes, no sandbox",
+            settings="one worker with two slots and a keeper; plain functions in killable processes, sandboxed",
         ),
         "tidewheel_sqlite": Contestant(
             title="Tidewheel, SQLite",

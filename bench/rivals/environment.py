@@ -29,9 +29,9 @@ def interpreter(rival: str, extras: Sequence[str]) -> Path:
     if not stamp.exists() or stamp.read_text() != wanted:
         say(f"installing {rival} into {folder.relative_to(ROOT)} …")
         shutil.rmtree(folder, ignore_errors=True)
-        _run([sys.executable, "-m", "venv", str(folder)])
-        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1")
-        _run([*pip, "--constraint", str(CONSTRAINTS), rival, *extras])
+        _run([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+        pip = (sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check")
+        _run([*pip, "install", "--quiet", "--retries", "1", "--constraint", str(CONSTRAINTS), rival, *extras])
         stamp.write_text(wanted)
     return python
 

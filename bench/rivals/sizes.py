@@ -26,7 +26,7 @@ class Sizes:
 
     @classmethod
     def quick(cls) -> Self:
-        return cls(name="quick", rounds=2, drain_seconds=2.0, start_seconds=2.5, at_most_seconds=170.0)
+        return cls(name="quick", rounds=2, drain_seconds=1.5, start_seconds=2.0, at_most_seconds=170.0)
 
     @classmethod
     def tiny(cls) -> Self:
