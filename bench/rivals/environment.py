@@ -48,5 +48,5 @@ def _run(words: Sequence[str]) -> None:
     except subprocess.TimeoutExpired:
         raise NoRival(f"{words[2]} did not end within {PATIENCE:.0f} seconds") from None
     if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["no word"]
-        raise NoRival(f"it cannot be installed: {last[0]}")
+        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no word of why"]
+        raise NoRival(f"it cannot be installed: {said[0]}")
