@@ -55,6 +55,7 @@ class Runner:
         self._log = folder / "log"
         self.marks = folder / "marks"
         self.marks.mkdir()
+        self._crew: list[subprocess.Popen[bytes]] = []
         inherited = {name: value for name, value in os.environ.items() if name != _NOT_PASSED_ON}
         self._options: dict[str, Any] = {
             "cwd": ROOT,
@@ -82,15 +83,14 @@ class Runner:
     async def working(self) -> AsyncIterator[None]:
         """Let workers work for as long as the context lasts."""
         with self._log.open("wb") as out:
-            crew = [
+            self._crew = [
                 subprocess.Popen([*self._words, "work"], **self._options, stdout=out, stderr=out)
                 for _ in range(self._contestant.copies)
             ]
-        self._crew = crew
         try:
             yield
         finally:
-            await asyncio.to_thread(_end, crew)
+            await asyncio.to_thread(_end, self._crew)
 
     async def begun(self, jobs: int) -> None:
         """Return when so many bodies have begun."""

@@ -55,11 +55,14 @@ class _Contest:
     runs: dict[str, list[Run]] = field(default_factory=dict)
     unmeasured: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+    pythons: dict[str, Path] = field(default_factory=dict)
+    """Each has its own, but for ours."""
+    postgres: PostgresGround | None = None
 
     async def hold(self) -> None:
         """Run all rounds that the time allows: there and back, so that what disturbs the machine disturbs all."""
-        self._postgres = await self._server()
-        self._pythons = self._pythons_of_all()
+        self.postgres = await self._server()
+        self.pythons = self._pythons_of_all()
         begun = time.perf_counter()
         for number in range(self.sizes.rounds):
             spent = time.perf_counter() - begun
@@ -94,7 +97,7 @@ class _Contest:
         contestant = self.contestants[name]
         try:
             async with self._place(contestant) as url:
-                run = await run_once(contestant, self._pythons[name], url, self.sizes)
+                run = await run_once(contestant, self.pythons[name], url, self.sizes)
         except (NoRival, RuntimeError, TimeoutError) as error:
             self.unmeasured[name] = str(error) or type(error).__name__
             say(f"{name}: {self.unmeasured[name]}")
@@ -111,8 +114,8 @@ class _Contest:
             async with redis() as url:
                 yield url
         elif contestant.on == "postgres":
-            assert self._postgres is not None
-            async with self._postgres.database() as url:
+            assert self.postgres is not None
+            async with self.postgres.database() as url:
                 yield url
         else:
             with tempfile.TemporaryDirectory(prefix="tide-bench-") as folder:
