@@ -53,8 +53,7 @@ class RequestHeader(enum.Enum):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[B_co, Q_co]):
+class Call(msgspec.Struct, Generic[B_co, Q_co], frozen=True):
     """One request, read and checked."""
 
     actor: Actor
@@ -78,8 +77,7 @@ class Call(Generic[B_co, Q_co]):
         return None if self.actor.everywhere and self.headers.get("tide-tenant") == ALL_TENANTS else self.tenant
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What an endpoint answers."""
 
     body: Any = None
@@ -91,6 +89,10 @@ class Answer:
     """What is sent instead of a body."""
     ticket: Ticket = NO_TICKET
     """Who takes the stream; filled in by the application."""
+
+    def taken_by(self, ticket: Ticket) -> "Answer":
+        """Return it with the one who takes it."""
+        return msgspec.structs.replace(self, ticket=ticket)
 
 
 Handler = Callable[[Service, Call[Any, Any]], Awaitable[Answer]]
