@@ -23,7 +23,7 @@ from tidewheel.server.access import Door, token_of
 from tidewheel.server.dashboard import Dashboard, request_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
-from tidewheel.server.entrance import admit, charge
+from tidewheel.server.entrance import admit
 from tidewheel.server.guests import Guests, Ticket
 from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
@@ -186,8 +186,7 @@ class App:
         note(tenant=who.tenant)
         recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
-        pay = functools.partial(charge, self._door, ticket, fields)
-        call: Call[Any, Any] = Call(*who, found.variables, query, None, headers, recheck, pay)
+        call: Call[Any, Any] = Call(*who, found.variables, query, None, headers, recheck)
         answer = await self._run(endpoint, call, receive, ticket)
         return answer if answer.stream is None else answer.taken_by(ticket)
 

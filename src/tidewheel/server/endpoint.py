@@ -66,8 +66,6 @@ class Call(msgspec.Struct, Generic[B_co, Q_co], frozen=True):
     headers: Mapping[str, str]
     recheck: Callable[[], Awaitable[None]]
     """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
-    charge: Callable[[int], Awaitable[None]]
-    """Lets the request count as so many by the rate of its key. Raises Refused."""
     gone: "asyncio.Future[None] | None" = None
     """Done once the client is gone; there while someone wants to wait."""
 

@@ -68,8 +68,6 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
 
 async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) -> Answer:
     """Store many jobs, all or none."""
-    if len(call.body) > 1:
-        await call.charge(len(call.body))
     _check_tenants(call, call.body)
     with telling_all(call.body, call.tenant, batch=len(call.body) > 1):
         answers = await _take_in_all(service, call)
