@@ -35,6 +35,12 @@ PLANS = {
     "aged_waiters": [BY_ROWID, r"job_limited \(tenant=\? AND waits_for=\? AND priority=\? AND run_at<\?\)"],
     "waiters": [r"job_limited \(tenant=\? AND waits_for=\?\)"],
     "release": [BY_ROWID],
+    "late_jobs": [
+        r"head USING INDEX job_due \(lane=\? AND priority=\? AND \(?run_at",
+        r"head USING INDEX job_limited \(tenant=\? AND waits_for=\? AND priority=\? AND \(?run_at",
+        BY_ROWID,
+        BY_ID,
+    ],
     "runs_named": [BY_ID],
     "runs_of_worker": [r"job_running \(worker=\?\)"],
     "finish_returned": [BY_ROWID],

@@ -564,7 +564,10 @@ CREATE TABLE tidewheel.subscription (
     kind       text,
     outcomes   text[] NOT NULL,
     definition json NOT NULL,
-    created_at timestamptz NOT NULL
+    created_at timestamptz NOT NULL,
+    -- For one that wants to hear of late jobs: how far down the line of those that wait it was told, by (run_at, id).
+    late_at    timestamptz,
+    late_id    uuid CHECK ((late_id IS NULL) = (late_at IS NULL))
 );
 CREATE INDEX subscription_channel ON tidewheel.subscription (channel);
 
