@@ -14,7 +14,8 @@ from tidewheel.store.sqlite.migrate import MIGRATIONS
 FEW, MANY = 2_000, 20_000
 TENANT = "INSERT INTO tenant (id, name) VALUES (1, 'default')"
 LANE = """
-    INSERT INTO lane (id, tenant, queue, kind, needs, keyed) VALUES (1, 1, 'default', 'mail', '', 0), (2, 1, 'rare', 'rare', '', 0)
+    INSERT INTO lane (id, tenant, queue, kind, needs, keyed)
+    VALUES (1, 1, 'default', 'mail', '', 0), (2, 1, 'rare', 'rare', '', 0)
 """
 HISTORY = """
     WITH RECURSIVE number (n) AS (SELECT :first UNION ALL SELECT n + 1 FROM number WHERE n < :last)
