@@ -215,8 +215,13 @@ async def test_a_kind_or_queue_that_no_job_ever_had_is_known_at_once(
     for name in ("postgres", "sqlite"):
         monkeypatch.setattr(f"tidewheel.store.{name}.searching.SCAN", 10)
     await store.submit([*some_jobs(30, "mail", tenant="one"), a_job("report", tenant="two")])
-    for where in ({"kind": "male"}, {"queue": "fast"}, {"kind": "report", "tenant": "one"}, {"tenant": "nobody"}):
-        assert await store.find(JobFilter(**where)) == Page([]), where
+    for where in (
+        JobFilter(kind="male"),
+        JobFilter(queue="fast"),
+        JobFilter(kind="report", tenant="one"),
+        JobFilter(tenant="nobody"),
+    ):
+        assert await store.find(where) == Page([]), where
     page = await store.find(JobFilter(kind="report"))
     assert page.next is not None or len(page.jobs) == 1
 

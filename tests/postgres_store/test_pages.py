@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.builders import DAY, HOUR, a_worker, some_jobs
+from tests.builders import DAY, HOUR, MINUTE, a_worker, some_jobs
 from tests.contract.steps import claim, finish
 from tests.postgres_store.tools import Connect, opened
 from tidewheel.clock import SystemClock
 from tidewheel.model.states import State
+from tidewheel.model.statistics import StatFilter
 from tidewheel.store.base import JobFilter
 from tidewheel.store.postgres import PostgresStore
 
@@ -111,3 +112,32 @@ async def test_a_page_that_finds_nothing_among_many_reads_a_bounded_number_and_l
                 page = await store.find(where, limit=PAGE)
                 read = await _rows_read(store) - before
                 assert (page.jobs, read < 8 * SCAN) == ([], True), (where, read)
+
+
+THIRTY_DAYS = """
+    INSERT INTO tidewheel.statistic (hour, at, lane, state, jobs, delays, runs)
+    SELECT $1::interval = '1 hour', date_trunc('hour', now(), 'UTC') - n * $1::interval, lane.id, 'succeeded', 7, '{}',
+           '{}'
+      FROM generate_series(0, $2::integer - 1) AS n, tidewheel.lane
+"""
+
+
+async def test_a_chart_of_thirty_days_reads_hours_and_neither_minutes_nor_jobs(
+    postgres_database: str, connect: Connect
+) -> None:
+    async with opened(postgres_database, pool_size=1) as store:
+        for number in range(5):
+            await store.submit(some_jobs(20, kind=f"kind-{number}"))
+        connection = await connect(postgres_database)
+        await connection.execute(THIRTY_DAYS, MINUTE, 2 * 24 * 60)
+        await connection.execute(THIRTY_DAYS, HOUR, 30 * 24)
+        await connection.execute("ANALYZE tidewheel.statistic")
+        now = SystemClock().now()
+        where = StatFilter(since=now - 31 * DAY, before=now + HOUR, step=HOUR)
+        await store.statistics(where)
+        before = await _rows_read(store)
+
+        points = await store.statistics(where)
+
+        assert sum(point.jobs for point in points) == 7 * 5 * 30 * 24
+        assert await _rows_read(store) - before < 5 * 30 * 24 + 500

@@ -99,6 +99,7 @@ PLANS = {
         r"past USING PRIMARY KEY \(schedule_id=\? AND fire_at=\?\)",
         r"SEARCH attempt USING PRIMARY KEY",
     ],
+    "statistics": [r"SEARCH statistic USING PRIMARY KEY \(hour=\? AND at>\? AND at<\?\)"],
     "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],

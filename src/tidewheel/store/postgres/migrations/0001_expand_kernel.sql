@@ -287,7 +287,7 @@ CREATE TABLE tidewheel.ended (
     delays interval[],
     runs   interval[]
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
--- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+-- By minute for two days, and by hour; the histograms are those of model/histogram.py.
 CREATE TABLE tidewheel.statistic (
     at     timestamptz NOT NULL,
     lane   integer NOT NULL,

@@ -243,7 +243,7 @@ CREATE TABLE ended (
     delays TEXT NOT NULL,
     runs   TEXT NOT NULL
 ) STRICT;
--- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+-- By minute for two days, and by hour; the histograms are those of model/histogram.py.
 CREATE TABLE statistic (
     hour   INTEGER NOT NULL CHECK (hour IN (0, 1)),
     at     INTEGER NOT NULL,
