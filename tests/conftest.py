@@ -1,6 +1,9 @@
 """What every test may use."""
 
+import os
+import shutil
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +14,11 @@ pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps
 # How fast examples are made depends on what else the machine does, and says nothing about the program.
 settings.register_profile("tidewheel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tidewheel")
+
+# A disk that must write through each commit of SQLite makes the tests wait, and longest when others use it, too.
+MEMORY, ROOM = Path("/dev/shm"), 4 * 1024**3
+if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # A shell lets what it runs in the background ignore Ctrl-C, and everything started from there would ignore it, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

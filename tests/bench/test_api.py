@@ -12,7 +12,7 @@ from bench.report import table
 FIGURES = {row.name for row in API.rows}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:

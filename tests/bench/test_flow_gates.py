@@ -19,7 +19,7 @@ FIGURES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_tells_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:

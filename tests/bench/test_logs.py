@@ -10,7 +10,7 @@ from bench.logs.suite import LOGS
 from bench.report import table
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["logs", "--store", store, "--json", "--tiny"]) == 0

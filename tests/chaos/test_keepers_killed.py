@@ -18,7 +18,7 @@ from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec
 from tidewheel.model.states import State
 from tidewheel.triggers import Interval, Trigger, to_json
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
 SECOND = timedelta(seconds=1)
 SECONDS = 12.0
