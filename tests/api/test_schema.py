@@ -1,4 +1,7 @@
-"""Random requests made from the OpenAPI document find no answer that it does not mention, and none of the 500s."""
+"""Random requests made from the OpenAPI document find no answer that it does not mention, and none of the 500s.
+
+Here those about jobs, and a few of each; all of the document are in `test_whole_schema.py`.
+"""
 
 import warnings
 from collections.abc import Iterator
@@ -61,13 +64,6 @@ def tries(number: int) -> settings:
         suppress_health_check=list(HealthCheck),
         derandomize=True,
     )
-
-
-@pytest.mark.proof
-@SCHEMA.parametrize()
-@tries(6)
-def test_every_answer_is_one_that_the_document_mentions(case: "schemathesis.Case[Any]", server: httpx.Client) -> None:
-    check(case, server)
 
 
 @pytest.mark.slow
