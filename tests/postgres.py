@@ -25,6 +25,9 @@ from harness.postgres import DURABLE, FAST, PostgresServer
 MIGRATE: Final = ("tidewheel.store.postgres.migrate", "migrate")
 """Module and coroutine function that bring an empty database, given by its URL, to the current schema."""
 
+SESSIONS: Final = 400
+"""Tests of races open several stores, and as many such tests run at once as the run has processes."""
+
 _DESK: Final = pytest.StashKey["ServerDesk"]()
 _ADDRESS: Final = "postgres_desk"
 _numbers: Final = count(1)
@@ -87,7 +90,7 @@ class ServerDesk:
         if self._shared is None:
             url = os.environ.get("TIDE_TEST_POSTGRES_URL")
             if not url:
-                self._own = PostgresServer(FAST, in_memory=True)
+                self._own = PostgresServer({**FAST, "max_connections": str(SESSIONS)}, in_memory=True)
                 self._own.start()
                 url = self._own.url()
             shared = SharedPostgres(url, f"tide_template_{secrets.token_hex(4)}")
