@@ -95,7 +95,7 @@ def _preview(rule: Cron, occurrence: Occurrence) -> Preview:
 
 
 def _change_that_moved(rule: Cron, zone: ZoneInfo, nominal: datetime) -> OffsetChange | None:
-    """Return the change that skipped the time of an occurrence, which runs right after it and has no time of its own."""
+    """Return the change that skipped the time of an occurrence, which so runs right after it."""
     change = first_change(zone, nominal - SECOND, nominal)
     if change is None or change.size < NOTHING:
         return None
