@@ -22,7 +22,7 @@ Change = Literal["gap", "fold"]
 MOST_SHOWN: Final = 1000
 _MOST_RECORDED: Final = 2000
 _MOST_COUNTED: Final = 10_000
-"""How many are counted that come before those that are shown; with more in between, none of these is left out."""
+"""How many are counted between now and a time that is asked for; past more of them, as many are shown as it gives."""
 _DAY: Final = timedelta(days=1)
 _INSTANT: Final = timedelta.resolution
 
