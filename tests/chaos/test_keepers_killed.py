@@ -22,7 +22,7 @@ from tidewheel.model.overlap import Overlap
 from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec
 from tidewheel.model.states import State
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
 SECONDS = 8.0
 DUTIES = frozenset(chore.name for chore in chores_of(Mock(), SystemClock(), blobs=Mock()))
