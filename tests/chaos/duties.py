@@ -133,6 +133,7 @@ class Work:
             "statistics": self._end_one,
             "log-words": self._write_lines,
             "notifications": self._cancel_and_tell,
+            "lateness": self._let_wait_and_tell,
         }
 
     async def holders(self) -> dict[str, int]:
@@ -306,15 +307,26 @@ class Work:
         return indexed
 
     async def _cancel_and_tell(self) -> Done:
-        name = f"hook-{uuid4().hex}"
+        job_id, delivered = await self._tell_of(Event.CANCELLED)
+        await self._store.cancel(job_id)
+        return delivered
+
+    async def _let_wait_and_tell(self) -> Done:
+        job_id, delivered = await self._tell_of(Event.LATE)
+        self._left.append(job_id)
+        return delivered
+
+    async def _tell_of(self, event: Event) -> tuple[UUID, Done]:
+        """Submit a job of which someone wants to hear that."""
+        name = f"{event.value}-{uuid4().hex}"
         await self._store.add_channel(ChannelSpec(name=name, address=self._receiver.address))
-        await self._store.subscribe(SubscriptionSpec(channel=name, events=frozenset({Event.CANCELLED}), kind=name))
-        await self._store.cancel(await self._submit(a_job(name, queue=NOBODY)))
+        wish = SubscriptionSpec(channel=name, events=frozenset({event}), kind=name, late_after=SECOND)
+        await self._store.subscribe(wish)
 
         async def delivered() -> bool:
             return any(name.encode() in got.body for got in self._receiver.got)
 
-        return delivered
+        return await self._submit(a_job(name, queue=NOBODY)), delivered
 
     # Steps
 
