@@ -136,12 +136,12 @@ class Work:
             "lateness": self._let_wait_and_tell,
         }
 
-    async def holders(self) -> dict[str, int]:
-        """Return how often each duty has changed hands, of those that someone has who is there."""
+    async def held(self) -> dict[str, tuple[Any, int]]:
+        """Return who has each duty, of those who are there, and how often it has changed hands."""
         found = await self._beside.rows(
-            "SELECT duty.name, epoch FROM duty JOIN keeper ON keeper.id = holder WHERE until > $1", self._now()
+            "SELECT duty.name, holder, epoch FROM duty JOIN keeper ON keeper.id = holder WHERE until > $1", self._now()
         )
-        return dict(found)
+        return {name: (holder, epoch) for name, holder, epoch in found}
 
     async def clear(self) -> None:
         """End what nobody would run."""
@@ -180,7 +180,7 @@ class Work:
 
     async def _lose_a_day(self) -> Done:
         day = f"log_{self._now() + 6 * DAY:%Y%m%d}"
-        await self._beside.rows(f"DROP TABLE {day}")
+        await self._beside.rows(f"DROP TABLE IF EXISTS {day}")
 
         async def there() -> bool:
             return bool(await self._beside.rows("SELECT 1 FROM pg_class WHERE relname = $1", day))

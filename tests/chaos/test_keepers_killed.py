@@ -4,7 +4,9 @@ import random
 import secrets
 import statistics
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import pytest
@@ -64,29 +66,37 @@ def kill_all_keepers(arena: Arena) -> int:
     return arena.cluster.kill((one for worker in arena.cluster.running for one in worker.parts("keeper")), "keeper")
 
 
-async def kill_the_holder_of_each_duty(arena: Arena, work: Work) -> dict[str, Done]:
-    """Kill all keepers, and return what tells whether the work of each duty, all of which is undone, was done."""
+class Killed(NamedTuple):
+    """All keepers died at some time; what they had, and what tells whether the work of each duty was done."""
+
+    at: float
+    held: dict[str, tuple[Any, int]]
+    work: dict[str, Done]
+
+
+async def kill_the_holder_of_each_duty(arena: Arena, work: Work) -> Killed:
+    """Kill all keepers while there is work for each duty that none of them has done."""
+    held: dict[str, tuple[Any, int]] = {}
     while True:
-        await arena.until(lambda: _all_held(work), "every duty to be someone's")
+        await arena.until(partial(_shared, arena, work, held), "the duties to be shared")
+        held = await work.held()
         laid = {name: await lay() for name, lay in work.seldom.items()}
         assert kill_all_keepers(arena) == arena.size
+        died = SystemClock().monotonic()
         if not any([await done() for done in laid.values()]):
-            return laid | {name: await lay() for name, lay in work.often.items()}
+            return Killed(died, held, laid | {name: await lay() for name, lay in work.often.items()})
 
 
 async def see_all_go_on(arena: Arena, work: Work) -> None:
     """Let all holders die, and see who comes after them take over in time and do what there is to be done."""
     assert {*work.seldom, *work.often, "days"} == {name.partition("/")[0] for name in DUTIES}
-    clock = SystemClock()
-    await arena.until(lambda: _all_held(work), "every duty to be someone's")
-    before = await work.holders()
-    waiting = await kill_the_holder_of_each_duty(arena, work)
-    died, taken = clock.monotonic(), dict[str, float]()
+    killed = await kill_the_holder_of_each_duty(arena, work)
+    waiting, taken = killed.work, dict[str, float]()
 
     async def all_taken() -> bool:
-        for name, epoch in (await work.holders()).items():
-            if epoch > before[name]:
-                taken.setdefault(name, clock.monotonic() - died)
+        for name, (_, epoch) in (await work.held()).items():
+            if epoch > killed.held[name][1]:
+                taken.setdefault(name, SystemClock().monotonic() - killed.at)
         return set(taken) >= DUTIES
 
     async def all_done() -> bool:
@@ -138,8 +148,11 @@ async def _written(arena: Arena, made: list[Schedule]) -> bool:
     return all(each.next_fire_at and each.next_fire_at > SystemClock().now() for each in now)
 
 
-async def _all_held(work: Work) -> bool:
-    return set(await work.holders()) >= DUTIES
+async def _shared(arena: Arena, work: Work, before: dict[str, tuple[Any, int]]) -> bool:
+    """Tell whether each duty has a holder that is there and did not have it before, and every keeper has some."""
+    held = await work.held()
+    holders = {holder for holder, _ in held.values()}
+    return set(held) >= DUTIES and len(holders) == arena.size and not any(held[name] == before[name] for name in before)
 
 
 async def _idle(arena: Arena) -> bool:
