@@ -6,7 +6,6 @@ What is done as soon as it is wanted is laid after all holders are dead.
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -88,13 +87,13 @@ def _plain(value: Any) -> Any:
 class Work:
     """Makes something to do for each duty."""
 
-    def __init__(self, arena: Arena, receiver: Receiver, blobs: Path) -> None:
+    def __init__(self, arena: Arena, receiver: Receiver) -> None:
         self.schedules: list[Schedule] = []
         self._arena = arena
         self._store = arena.store
         self._beside = Beside(arena)
         self._receiver = receiver
-        self._blobs = open_blobs(blobs.as_uri())
+        self._blobs = open_blobs(arena.blobs.as_uri())
         self._left: list[UUID] = []
         self._old = SystemClock().now() - AGES
 
