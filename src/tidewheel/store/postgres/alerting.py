@@ -116,7 +116,8 @@ def gaps_of(version: int, *, sees_all: bool) -> list[str]:
     if version < _SINCE_WHEN_UNUSED:
         gaps.append(
             f"PostgreSQL {version} does not say since when a replication slot is unused "
-            f"(from {_SINCE_WHEN_UNUSED} on): {Rule.HELD_SNAPSHOT} leaves slots out, and {Rule.REPLICA_LAG} tells of them by how much they are behind"
+            f"(from {_SINCE_WHEN_UNUSED} on): {Rule.HELD_SNAPSHOT} leaves slots out, "
+            f"and {Rule.REPLICA_LAG} tells of them by how much they are behind"
         )
     if not sees_all:
         gaps.append(
