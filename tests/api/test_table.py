@@ -104,7 +104,8 @@ async def test_what_is_not_there_is_told_so(lone_api: Api) -> None:
 
 async def test_probes_and_docs_are_open_and_load_nothing_from_outside(lone_api: Api) -> None:
     assert (await lone_api.client.get("/livez")).json() == {"status": "ok"}
-    assert (await lone_api.client.get("/readyz")).json() == {"status": "ok"}
+    for path in ("/readyz", "/healthz"):
+        assert (await lone_api.client.get(path)).json() == {"status": "ok"}
     assert (await lone_api.client.head("/livez")).status_code == 200
     assert (await lone_api.client.get("/openapi.json")).json() == DOCUMENT
     page = await lone_api.client.get("/docs")
@@ -117,7 +118,8 @@ async def test_probes_and_docs_are_open_and_load_nothing_from_outside(lone_api: 
 async def test_a_server_that_is_about_to_end_is_not_ready(lone_api: Api) -> None:
     lone_api.service.stopping.set()
 
-    problem(await lone_api.client.get("/readyz"), 503, "unavailable")
+    for path in ("/readyz", "/healthz"):
+        problem(await lone_api.client.get(path), 503, "unavailable")
     assert (await lone_api.client.get("/livez")).status_code == 200
 
 

@@ -77,6 +77,8 @@ class Host:
         self._waiting = Waiting()
         self._pace = Pace(self._slots, expected=LONG_RUN)
         self._standstill: asyncio.TimerHandle | None = None
+        self._moved_at = 0.0
+        """When a run was taken or left last."""
         self._serving: set[asyncio.Task[None]] = set()
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._changed = asyncio.Event()
@@ -314,9 +316,8 @@ class Host:
         self._wake()
 
     def _fill_one(self) -> bool:
-        paused = next_to_resume(self._live.values())
-        urgent = self._waiting.most_urgent
-        if paused is not None and (urgent is None or paused.priority <= urgent):
+        paused = next_to_resume(self._live.values()) if self._running < len(self._live) else None
+        if paused is not None and ((urgent := self._waiting.most_urgent) is None or paused.priority <= urgent):
             paused.resume(self._grace)
         elif (run := self._waiting.pop()) is not None:
             self._start(run)
@@ -326,13 +327,19 @@ class Host:
 
     def _watch_standstill(self) -> None:
         """Count anew how long no slot has become free, while there is something that waits for one."""
-        if self._standstill is not None:
-            self._standstill.cancel()
-            self._standstill = None
-        if self._waiting:
-            self._standstill = asyncio.get_running_loop().call_later(STANDSTILL, self._stand_still)
+        self._moved_at = self._clock.monotonic()
+        if self._waiting and self._standstill is None:
+            self._standstill = asyncio.get_running_loop().call_later(STANDSTILL, self._look_for_standstill)
 
-    def _stand_still(self) -> None:
+    def _look_for_standstill(self) -> None:
+        """Give back what waits, or look again later: most often something has moved, and no timer is set for each."""
+        self._standstill = None
+        left = self._moved_at + STANDSTILL - self._clock.monotonic()
+        if not self._waiting:
+            return
+        if left > 0:
+            self._standstill = asyncio.get_running_loop().call_later(left, self._look_for_standstill)
+            return
         self._pace.forget()
         self.release_waiting()
         self._changed.set()

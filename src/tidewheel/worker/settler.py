@@ -16,7 +16,7 @@ from tidewheel.worker.patience import Patience
 
 MOST_IN_BATCH: Final = 500
 FEW: Final = 50
-GATHER: Final = 0.002
+GATHER: Final = 0.004
 """While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
