@@ -104,7 +104,7 @@ class Runner:
     def _call(self, job: Job) -> Done:
         caller = self._caller(job.kind)
         if caller is None:
-            return Done(end="fatal", message=f"the app has no task {job.kind!r}")
+            return Done(end="unknown", message=f"the app has no task {job.kind!r}")
         self._context = Context(
             job_id=UUID(job.job_id),
             token=job.token,
