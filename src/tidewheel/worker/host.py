@@ -81,6 +81,7 @@ class Host:
         self._changed = asyncio.Event()
         self._wake: Callable[[], None] = self._changed.set
         self._time = StoreTime(workshop.clock)
+        self._expected = 0.0
 
     # What a Taker does
 
@@ -150,12 +151,19 @@ class Host:
 
     def expect(self, now: float) -> None:
         """Write on the page which run must end first; without user code the loop is never silent for long."""
-        page, until = self._workshop.page, now + LONGEST_SILENCE
+        self._expected = now + LONGEST_SILENCE
         first = min(self._live.values(), key=lambda live: live.deadline, default=None)
-        if first is not None and first.deadline + self._grace < until:
-            page.expect(first.deadline + self._grace, first.run.job_id.bytes, first.run.token)
-        else:
-            page.expect(until)
+        if first is None or not self._expects(first):
+            self._workshop.page.expect(self._expected)
+
+    def _expects(self, live: LiveRun) -> bool:
+        """Write on the page that this run must end first, if it must."""
+        until = live.deadline + self._grace
+        if until >= self._expected:
+            return False
+        self._expected = until
+        self._workshop.page.expect(until, live.run.job_id.bytes, live.run.token)
+        return True
 
     def tell_who_has_the_loop(self) -> None:
         """No run has it, ever."""
@@ -231,6 +239,7 @@ class Host:
         execution = await task.executor.start(order, live.report)
         try:
             live.started(execution, options_of(run.options).timeout.total_seconds(), self._grace)
+            self._expects(live)  # before the next turn of the loop, which may never come
             ended = await execution.wait()
             live.ended()
             if live.disowned or live.released:
