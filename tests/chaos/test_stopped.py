@@ -61,7 +61,7 @@ async def test_only_a_runner_or_host_is_stopped_and_the_supervisor_replaces_it_w
         assert await _none_alive([part.pid]), "nobody woke it: it was killed"
         assert worker.running, "the supervisor goes on"
         assert done.error is not None
-        # Stopped in the middle of a write it holds SQLite's lock, and is ended with its lease; then there is a second run.
+        # Stopped in the middle of a write it holds SQLite's lock, and is ended with its lease; then it runs again.
         assert (done.state, done.error.reason) == (State.DEAD, "timeout")
         assert after.state is State.SUCCEEDED, "in the place of the stopped one there is another"
         await safe(arena, faults=1, executions=2)
