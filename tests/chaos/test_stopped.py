@@ -46,6 +46,7 @@ async def test_only_the_supervisor_is_stopped_and_its_tasks_end_with_its_lease()
         await safe(arena, faults=1, reclaims=1)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("role", "kind", "next_kind"), [("runner", "cling", "doze"), ("host", "ignore", "nap")])
 async def test_only_a_runner_or_host_is_stopped_and_the_supervisor_replaces_it_when_its_run_is_overdue(
     role: Role, kind: str, next_kind: str
@@ -69,6 +70,7 @@ async def test_only_a_runner_or_host_is_stopped_and_the_supervisor_replaces_it_w
         await safe(arena, faults=1, executions=2)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("role", "kind"), [("runner", "doze"), ("host", "nap")])
 async def test_a_runner_or_host_stopped_for_a_while_goes_on_and_nothing_runs_twice(role: Role, kind: str) -> None:
     async with Arena("sqlite", workers=2) as arena:

@@ -251,7 +251,7 @@ class Host:
             if live.disowned or live.released:
                 return given_back(run)
             if ended.end is End.UNKNOWN:
-                _log.warning("job %s is given back: %s", run.job_id, ended.message, extra=_about(run))
+                _log.warning("job %s is given back: %s", run.job_id, ended.message)
             return await self._finish(live, ended, started_at)
         finally:
             execution.close()
