@@ -132,7 +132,7 @@ class Work:
             "statistics": self._end_one,
             "log-words": self._write_lines,
             "notifications": self._cancel_and_tell,
-            "lateness": self._let_wait_and_tell,
+            "lateness": self._keep_one_waiting,
         }
 
     async def held(self) -> dict[str, tuple[Any, int]]:
@@ -306,18 +306,24 @@ class Work:
         return indexed
 
     async def _cancel_and_tell(self) -> Done:
-        job_id, delivered = await self._tell_of(Event.CANCELLED)
+        job_id, told = await self._told_of(Event.CANCELLED)
         await self._store.cancel(job_id)
-        return delivered
+        return told
 
-    async def _let_wait_and_tell(self) -> Done:
-        job_id, delivered = await self._tell_of(Event.LATE)
+    async def _keep_one_waiting(self) -> Done:
+        job_id, told = await self._told_of(Event.LATE)
         self._left.append(job_id)
-        return delivered
+        return told
 
-    async def _tell_of(self, event: Event) -> tuple[UUID, Done]:
-        """Submit a job of which someone wants to hear that."""
-        name = f"{event.value}-{uuid4().hex}"
+    # Steps
+
+    async def _submit(self, spec: Any) -> UUID:
+        [submitted] = await self._store.submit([spec])
+        return submitted.job_id
+
+    async def _told_of(self, event: Event) -> tuple[UUID, Done]:
+        """Submit a job of a kind of its own, of which someone wants to hear this, and a second late at most."""
+        name = f"hook-{uuid4().hex}"
         await self._store.add_channel(ChannelSpec(name=name, address=self._receiver.address))
         wish = SubscriptionSpec(channel=name, events=frozenset({event}), kind=name, late_after=SECOND)
         await self._store.subscribe(wish)
@@ -326,12 +332,6 @@ class Work:
             return any(name.encode() in got.body for got in self._receiver.got)
 
         return await self._submit(a_job(name, queue=NOBODY)), delivered
-
-    # Steps
-
-    async def _submit(self, spec: Any) -> UUID:
-        [submitted] = await self._store.submit([spec])
-        return submitted.job_id
 
     async def _ends(self, spec: Any, state: State) -> Done:
         job_id = await self._submit(spec)
