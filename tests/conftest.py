@@ -1,6 +1,7 @@
 """What every test may use."""
 
 import gc
+import os
 import shutil
 import signal
 import tempfile
@@ -16,7 +17,13 @@ pytest_plugins = ("tests.postgres", "tests.s3")
 pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps")
 
 # How fast examples are made depends on what else the machine does, and says nothing about the program.
-settings.register_profile("tidewheel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A usual run makes the same examples each time, so that it fails or passes for everybody; a long one makes new ones.
+settings.register_profile(
+    "tidewheel",
+    deadline=None,
+    derandomize=not os.environ.get("TIDE_LONG"),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("tidewheel")
 
 # Ten thousand tests are millions of objects that stay; looking through them again and again took a third of the time

@@ -48,8 +48,8 @@ class Hammer:
 
 
 @pytest.mark.proof
-def test_servers_are_replaced_under_load_and_no_request_is_refused(tmp_path: Path) -> None:
-    words = ("server", "--port", "0", "--workers", "2", "--no-keeper", "--database", "sqlite:///jobs.db")
+def test_servers_are_replaced_under_load_and_no_request_is_refused(tmp_path: Path, database: str) -> None:
+    words = ("server", "--port", "0", "--workers", "2", "--no-keeper", "--database", database)
     with tide(tmp_path, "server", *words) as (server, client):
         until(lambda: len(server.children()) == 2, "both")
         hammer = Hammer(str(client.base_url).rstrip("/"))

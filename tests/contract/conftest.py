@@ -124,6 +124,7 @@ NOT_OFFERED: Final = {
     "test_occurrence_faults": "occurrences are made by the server",
     "test_occurrences": "occurrences are made by the server",
     "test_overlaps": "occurrences are made by the server",
+    "test_planted_bugs": "bugs are planted in the statements of the databases",
     "test_schedule_races": "occurrences are made by the server",
     "test_shares": "tenants are looked after at the server",
     "test_state_machine": "each of its many histories would need a server of its own",

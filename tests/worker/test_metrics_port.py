@@ -44,7 +44,8 @@ async def test_three_pages_and_a_head_are_answered() -> None:
         assert (await client.get("/metrics/x")).status_code == 404
         assert (await client.delete("/metrics")).headers["allow"] == "GET, HEAD"
     async with a_port(ready=False) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
-        assert [(await client.get(path)).status_code for path in ("/livez", "/readyz")] == [200, 503]
+        paths = ("/livez", "/readyz", "/healthz")
+        assert [(await client.get(path)).status_code for path in paths] == [200, 503, 503]
 
 
 async def test_whoever_does_not_speak_plainly_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
