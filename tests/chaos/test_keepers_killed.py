@@ -26,7 +26,7 @@ from tidewheel.model.states import State
 
 pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
-SECONDS = 8.0
+SECONDS = 12.0
 DUTIES = frozenset(chore.name for chore in chores_of(Mock(), SystemClock(), blobs=Mock()))
 TAKEN_WITHIN = 5.0
 LATEST = 2 * TAKEN_WITHIN
