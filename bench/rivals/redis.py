@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from bench.rivals.environment import NoRival
-from harness.postgres import free_port
+from harness.servers import free_ports
 
 SETTINGS: Final = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
 PATIENCE: Final = 10.0
@@ -21,7 +21,7 @@ async def redis() -> AsyncIterator[str]:
     """Start a server, and give its URL; it keeps nothing beyond the context."""
     if shutil.which("redis-server") is None:
         raise NoRival("redis-server is not installed")
-    port = free_port()
+    [port] = free_ports(1)
     with tempfile.TemporaryDirectory(prefix="tide-bench-redis-") as folder:
         where = {"port": str(port), "bind": "127.0.0.1", "dir": folder}
         words = [part for name, value in {**where, **SETTINGS}.items() for part in (f"--{name}", value)]

@@ -24,8 +24,8 @@ from tidewheel.tasks.ending import options_of
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 
-_FIELDS: Final = (
-    *("request_id", "trace_id", "tenant", "job_id", "kind", "attempt", "schedule", "worker_id"),
+FIELDS: Final = (
+    *("request_id", "trace_id", "tenant", "job_id", "kind", "attempt", "schedule", "chore", "worker_id"),
     *("endpoint", "status", "seconds"),
 )
 _QUIET: Final = ("apprise", "asyncio", "httpcore", "httpx", "opentelemetry", "urllib3")
@@ -131,7 +131,7 @@ class TextFormatter(logging.Formatter):
             **self._fields,
             **(_noted.get() or {}),
             **about(*(_concerned.get() or (None,))),
-            **{name: value for name in _FIELDS if (value := getattr(record, name, None)) is not None},
+            **{name: value for name in FIELDS if (value := getattr(record, name, None)) is not None},
         }
         if record.exc_info is not None and record.exc_info[0] is not None:
             event["error"] = _without_secrets(self.formatException(record.exc_info))
