@@ -10,7 +10,8 @@ from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job, JobSpec, Submitted
 from tidewheel.model.log import LogLine
 from tidewheel.model.submission import MOST_ARGS_BYTES, prepare_all
-from tidewheel.store.base import JobFilter, Page
+from tidewheel.store.base import JobFilter
+from tidewheel.store.pages import Page
 from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.remote.documents import (
     AcceptedBatch,

@@ -12,8 +12,9 @@ from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage
-from tidewheel.store.base import Counts, JobFilter, Page
+from tidewheel.store.base import Counts, JobFilter
 from tidewheel.store.log_searching import Walk
+from tidewheel.store.pages import Page
 from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.sqlite import depending, log_lines, searching
 from tidewheel.store.sqlite.values import micros
