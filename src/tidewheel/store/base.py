@@ -40,7 +40,7 @@ from tidewheel.store.keeping import DutyStore, UpkeepStore
 from tidewheel.store.limiting import LimitStore
 from tidewheel.store.log_searching import LogSearchStore
 from tidewheel.store.notifying import ChannelStore, OutboxStore
-from tidewheel.store.pages import Page
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
@@ -285,8 +285,10 @@ class SearchStore(Protocol):
         """
         ...
 
-    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
-        """Return the attempts of a job, first to last, the final one included. Raises NotFound."""
+    async def attempts(
+        self, job_id: UUID, *, tenant: str | None = None, before: int = NEWEST, limit: int = MOST_ATTEMPTS
+    ) -> list[Attempt]:
+        """Return the last attempts of a job before a token, first to last, the final one included. Raises NotFound."""
         ...
 
     async def parents_of(

@@ -12,7 +12,7 @@ from tidewheel.model.job import Attempt, Job
 from tidewheel.model.job_words import JobWords, read_words
 from tidewheel.model.states import REDRIVABLE, State
 from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter
-from tidewheel.store.pages import PAGE_BYTES, Page
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, PAGE_BYTES, Page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, tenant_id
 from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, size_of, with_gates, with_notes
@@ -58,11 +58,15 @@ class Searching(Part):
 
         return await self._db.read(look)
 
-    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
+    async def attempts(
+        self, job_id: UUID, *, tenant: str | None = None, before: int = NEWEST, limit: int = MOST_ATTEMPTS
+    ) -> list[Attempt]:
+        check_page(limit)
+
         async def look(connection: Connection) -> list[Any] | None:
             if await find_job(connection, job_id, tenant) is None:
                 return None
-            rows: list[Any] = await connection.fetch(SQL["attempts"], job_id, time_of(job_id))
+            rows: list[Any] = await connection.fetch(SQL["attempts"], job_id, time_of(job_id), before, limit)
             return rows
 
         rows = await self._db.read(look)

@@ -38,10 +38,10 @@ def get(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> Job:
     return _completed(connection, [job_in(found[0])])[0]
 
 
-def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> list[Attempt]:
+def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None, values: dict[str, Any]) -> list[Attempt]:
     """See `store.base.SearchStore.attempts`."""
     get(connection, job_id, tenant)
-    return [attempt_of(row, DIALECT) for row in rows(connection, "attempts", {"id": job_id.bytes})]
+    return [attempt_of(row, DIALECT) for row in rows(connection, "attempts", values)]
 
 
 def check_page(limit: int) -> int:
