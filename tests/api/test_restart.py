@@ -47,6 +47,7 @@ class Hammer:
                     self.failures.append(f"{keep=} {error!r}")
 
 
+@pytest.mark.proof
 def test_servers_are_replaced_under_load_and_no_request_is_refused(tmp_path: Path, database: str) -> None:
     words = ("server", "--port", "0", "--workers", "2", "--no-keeper", "--database", database)
     with tide(tmp_path, "server", *words) as (server, client):

@@ -8,6 +8,7 @@ import pytest
 
 from tests.api.conftest import Api, problem
 from tidewheel.model.problem import CODES
+from tidewheel.observe.own_log import JsonFormatter
 from tidewheel.server.access import is_loopback
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.entrance import host_of
@@ -140,6 +141,22 @@ async def test_a_store_that_is_gone_is_told_with_503_and_without_its_secrets(lon
         found = problem(answer, 503, "unavailable")
         assert answer.headers["retry-after"] == "1"
         assert "tide.db" not in found["detail"]
+
+
+async def test_a_request_about_a_job_names_it_and_the_trace_that_it_came_in(
+    lone_api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.setFormatter(JsonFormatter({}))
+    trace = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+    with caplog.at_level("DEBUG", logger="tidewheel.access"):
+        made = (await lone_api.client.post("/v1/jobs", json={"kind": "mail"}, headers=trace)).json()
+        await lone_api.client.get(f"/v1/jobs/{made['id']}")
+        await lone_api.client.get("/v1/jobs", headers={"traceparent": "nonsense"})
+    submit, look, found = (msgspec.json.decode(line) for line in caplog.text.splitlines() if '"endpoint"' in line)
+
+    assert (submit["job_id"], submit["kind"], submit["trace_id"]) == (made["id"], "mail", "a" * 32)
+    assert (look["job_id"], look["endpoint"]) == (made["id"], "get_job")
+    assert not {"job_id", "trace_id"} & found.keys()
 
 
 async def test_a_request_is_a_line_of_the_log_without_its_query_or_its_grant(

@@ -7,7 +7,7 @@ import pytest
 from bench.__main__ import main
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_tells_how_late_jobs_of_schedules_start(store: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
 @BOTH
+@pytest.mark.proof
 async def test_a_worker_stopped_past_its_lease_is_dead_before_it_could_go_on(store: StoreName) -> None:
     async with Arena(store) as arena:
         jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap", "command")]
@@ -30,6 +31,7 @@ async def test_a_worker_stopped_past_its_lease_is_dead_before_it_could_go_on(sto
         await safe(arena, faults=1, reclaims=1)
 
 
+@pytest.mark.proof
 async def test_only_the_supervisor_is_stopped_and_its_tasks_end_with_its_lease() -> None:
     async with Arena("sqlite") as arena:
         jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap")]
@@ -58,6 +60,7 @@ async def test_only_the_task_is_stopped_and_its_timeout_ends_it() -> None:
         await safe(arena, faults=1, executions=1)
 
 
+@pytest.mark.proof
 async def test_a_task_stopped_for_less_than_its_timeout_goes_on_as_if_nothing_had_been() -> None:
     async with Arena("sqlite") as arena:
         job = await arena.submit("nap", seconds=1)

@@ -248,6 +248,23 @@ async def test_a_walk_that_looks_at_little_at_a_time_passes_over_nothing(
     assert await everything(store, JobFilter(tenant=tenant, text="other"), page=page) == []
 
 
+async def test_a_kind_or_queue_that_no_job_ever_had_is_known_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("postgres", "sqlite"):
+        monkeypatch.setattr(f"tidewheel.store.{name}.searching.SCAN", 10)
+    await store.submit([*some_jobs(30, "mail", tenant="one"), a_job("report", tenant="two")])
+    for where in (
+        JobFilter(kind="male"),
+        JobFilter(queue="fast"),
+        JobFilter(kind="report", tenant="one"),
+        JobFilter(tenant="nobody"),
+    ):
+        assert await store.find(where) == Page([]), where
+    page = await store.find(JobFilter(kind="report"))
+    assert page.next is not None or len(page.jobs) == 1
+
+
 async def test_few_jobs_with_a_word_are_found_behind_many_others_that_failed(
     store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

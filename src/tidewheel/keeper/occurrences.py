@@ -118,7 +118,7 @@ class Occurrences:
         """Tell people of a schedule that needs them, once for each of its versions."""
         if self._unplanned.get(schedule_id) != version:
             self._unplanned[schedule_id] = version
-            _log.error("%s", why)
+            _log.error("%s", why, extra={"schedule": str(schedule_id)})
 
     def _next(self, ahead: Ahead, plans: Sequence[Plan], looked_at: float) -> float | None:
         """Return when, on the own clock, there will be something to do, if anything."""

@@ -73,8 +73,11 @@ class Submitted(msgspec.Struct, frozen=True):
     created: bool
 
 
-class Run(msgspec.Struct, frozen=True):
-    """A job in the hands of a worker. `(job_id, token)` and the worker guard every later write about it."""
+class Run(msgspec.Struct, frozen=True, gc=False):
+    """A job in the hands of a worker. `(job_id, token)` and the worker guard every later write about it.
+
+    Like an outcome it refers to nothing that could refer back, so the garbage collector need not look at the many.
+    """
 
     job_id: UUID
     token: int

@@ -14,7 +14,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from itertools import repeat
+from itertools import cycle, islice, repeat
 from uuid import UUID
 
 import msgspec
@@ -159,6 +159,8 @@ class _Plan:
         self.budget = RetryBudget(map(_waiting, heads), turns.retries) if retried else None
         self.held_back: dict[str, deque[tuple[int, Waiting]]] = {}
         """Queue → retries that must let first attempts go first, most urgent first, with their tenants."""
+        self.unbounded = free is None and self.budget is None and not any(head.paces for head in heads)
+        """Whether every start that is planned can be given."""
 
     def serve_the_overdue(self) -> None:
         """Give the overdue what is kept for them, oldest first."""
@@ -194,7 +196,11 @@ class _Plan:
             if head.more or self.given[index] < len(head.due):
                 levels.setdefault(head.priority, {}).setdefault(head.tenant, []).append(index)
         for priority in sorted(levels):
-            if self.left:
+            if not self.left:
+                break
+            if self.unbounded and len(levels[priority]) == 1:
+                self._serve_alone(priority, *levels[priority].popitem())
+            else:
                 self._serve_level(priority, levels[priority])
 
     def serve_what_waited_for_first_attempts(self) -> None:
@@ -227,6 +233,25 @@ class _Plan:
                 heapq.heappop(turns)
             if self.budget is not None and self.held_back:
                 self._call_back(self.budget, priority, queues, turns)
+
+    def _serve_alone(self, priority: int, tenant: int, own: list[int]) -> None:
+        """Do what `_serve_level` does for the one tenant of a level whom nothing bounds, which takes no turns."""
+        queue = self._queue(own)
+        seen = queue[: -self.left - 1 : -1]
+        unseen = [index for index in own if self.heads[index].more]
+        guessed = self.left - len(seen) if unseen else 0
+        given = [index for _, _, index in seen] + list(islice(cycle(unseen), guessed))
+        self.guessed |= guessed > 0
+        turn = max(self.reached.get(priority, 0.0), self.served.get((priority, tenant), 0.0))
+        share = 1.0 / self.heads[own[0]].weight
+        self.reached[priority] = turn + (len(given) - 1) * share
+        self.served[priority, tenant] = turn + len(given) * share
+        oldest = self.passed_over[priority]
+        self.owed -= sum(due <= self.old and due < oldest for due, _, _ in seen)
+        for index, number in Counter(given).items():
+            self.given[index] += number
+        self.left -= len(given)
+        self.order += [(self.heads[index].lane, priority) for index in given]
 
     def _next(self, tenant: int, queue: list[Waiting]) -> Waiting | None:
         """Return the first of a queue; None if that is a retry which must let first attempts go first."""

@@ -62,7 +62,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     isolation: tuple[str, ...] = ()
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The end of one run. Cause is one that leaves `running`, as a worker may report it."""
 
     job_id: UUID
@@ -153,7 +153,9 @@ def error_of(cause: Cause, reported: Failure | None, cancel_reason: str | None) 
 
 def _is_plain(text: str) -> bool:
     """Tell at little cost that a JSON text is sound: short, flat, no escapes, no huge numbers, as most results are."""
-    if len(text) > _PLAIN or "\\u" in text or text.count("[") + text.count("{") > MAX_JSON_DEPTH or _huge(text):
+    if len(text) > _PLAIN or "\\u" in text or _huge(text):
+        return False
+    if len(text) > MAX_JSON_DEPTH and text.count("[") + text.count("{") > MAX_JSON_DEPTH:
         return False
     try:
         _decode(text)

@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from tidewheel.errors import TideError
 from tidewheel.model.problem import CODES, Code
+from tidewheel.model.trace import trace_of
 from tidewheel.observe.own_log import note
 from tidewheel.server.access import Door, token_of
 from tidewheel.server.dashboard import Dashboard, request_of
@@ -115,7 +116,7 @@ class App:
         service = self._service
         began = service.clock.monotonic()
         service.under_way += 1
-        note(request_id=request_id)
+        note(request_id=request_id, **_trace_in(headers))
         try:
             answer = await self._answer(scope, receive, headers, request_id)
             seconds = service.clock.monotonic() - began
@@ -183,7 +184,7 @@ class App:
             scope[_SHOWN] = endpoint.path  # whoever has a grant may use it, also one who reads it in a log
         ticket = Ticket(token_of(headers.get("authorization")), (scope.get("client") or ("",))[0])
         who = await admit(self._door, headers, ticket, endpoint, fields)
-        note(tenant=who.tenant)
+        note(tenant=who.tenant, **_job_in(endpoint, found.variables))
         recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
         call: Call[Any, Any] = Call(*who, found.variables, query, None, headers, recheck)
@@ -324,6 +325,17 @@ class App:
             self._streams -= 1
             gone.cancel()
             await stream.aclose()
+
+
+def _trace_in(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return in which trace a request came, for a log."""
+    trace = trace_of(headers["traceparent"]) if "traceparent" in headers else None
+    return {} if trace is None else {"trace_id": trace.trace_id}
+
+
+def _job_in(endpoint: Endpoint, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return which job a request is about, for a log."""
+    return {"job_id": str(variables["id"])} if endpoint.path.startswith("/v1/jobs/{id}") else {}
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:

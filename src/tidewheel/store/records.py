@@ -1,6 +1,7 @@
 """Builds the records that readers see from rows; both stores select the same columns in the same order."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
@@ -180,9 +181,15 @@ def usage_text(usage: Usage | None) -> str | None:
     clean = Usage(
         cpu_seconds=usage.cpu_seconds if isfinite(usage.cpu_seconds) else 0.0,
         peak_rss_bytes=usage.peak_rss_bytes,
-        isolation=tuple(clean_text(layer, len(layer)) for layer in usage.isolation),
+        isolation=_clean_layers(usage.isolation),
     )
     return msgspec.json.encode(clean).decode()
+
+
+@lru_cache(maxsize=64)
+def _clean_layers(layers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of layers as they can be stored; nearly all runs have the same ones."""
+    return tuple(clean_text(layer, len(layer)) for layer in layers)
 
 
 def attempt_of(row: Sequence[Any], dialect: Dialect) -> Attempt:

@@ -155,7 +155,7 @@ def _asked_for_retry(error: Retry) -> Ended:
 def _words_of(error: BaseException) -> str:
     try:
         return clean_text(str(error), MAX_MESSAGE)
-    except Exception:  # noqa: BLE001 - the text of an error is user code, too
+    except BaseException:  # noqa: BLE001 - the text of an error is user code, too, and may even call sys.exit
         return "(its text cannot be shown)"
 
 
@@ -168,7 +168,7 @@ def _story_of(error: BaseException | None) -> str | None:
         frames = frames.tb_next
     try:
         text = "".join(traceback.format_exception(type(error), error, frames))
-    except Exception:  # noqa: BLE001 - as above
+    except BaseException:  # noqa: BLE001 - as above
         text = "".join(traceback.format_tb(frames))
     return end_of(clean_text(text, len(text)))
 

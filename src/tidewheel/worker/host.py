@@ -17,6 +17,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import Cause
 from tidewheel.model.trace import Trace
+from tidewheel.observe.own_log import about, concern
 from tidewheel.observe.tracing import run_span, trace_in
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import End, Ended, ended_by, given_back, options_of, outcome_of, refused
@@ -76,6 +77,8 @@ class Host:
         self._waiting = Waiting()
         self._pace = Pace(self._slots, expected=LONG_RUN)
         self._standstill: asyncio.TimerHandle | None = None
+        self._moved_at = 0.0
+        """When a run was taken or left last."""
         self._serving: set[asyncio.Task[None]] = set()
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._changed = asyncio.Event()
@@ -122,7 +125,7 @@ class Host:
         lost = set(keys)
         self._waiting.take_out(lost)
         for live in self._named(lost):
-            _log.warning("a run is no longer this worker's, and is ended", extra=_about(live.run))
+            _log.warning("a run is no longer this worker's, and is ended", extra=about(live.run))
             live.disowned = True
             live.stop(End.STOPPED, 0)
 
@@ -188,19 +191,20 @@ class Host:
 
     async def _serve(self, live: LiveRun) -> None:
         run = live.run
+        concern(run)  # for this task, which is the run's own
         now = self._time.seconds(self._clock.monotonic())
         try:
             outcome = refused(run, now, known=run.kind in self._tasks)
             if outcome is None:
                 outcome = await self._carry_out(live)
                 self._workshop.numbers.ended(run.kind, outcome.cause, self._clock.monotonic() - live.since)
-                _log.debug("job %s: %s", run.job_id, outcome.cause, extra=_about(run))
+                _log.debug("job %s: %s", run.job_id, outcome.cause)
             if live.disowned:
                 return
             await live.report.close()
             self._workshop.settler.add(given_back(run) if live.released else outcome)
         except Exception as error:  # noqa: BLE001 - one run must not end the others
-            _log.exception("job %s could not be run", run.job_id, extra=_about(run))
+            _log.exception("job %s could not be run", run.job_id)
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
             self._workshop.settler.add(outcome_of(run, ended, self._random.random()))
         finally:
@@ -210,10 +214,12 @@ class Host:
         """Run a job, in a span if there are any here."""
         trace = trace_in(options_of(live.run.options))
         span = run_span(live.run, trace)
+        if span is not None:
+            concern(live.run, span.trace)
         try:
             outcome = await self._execute(live, trace if span is None else span.trace)
         except Away as away:
-            _log.warning("job %s is given back: %s", live.run.job_id, away, extra=_about(live.run))
+            _log.warning("job %s is given back: %s", live.run.job_id, away)
             outcome = given_back(live.run, AGAIN_AFTER)
         if span is not None:
             span.end(outcome.cause, outcome.error)
@@ -291,7 +297,7 @@ class Host:
         weakest = victim(self._live.values(), run.priority, run.held)
         if weakest is None:
             return False
-        _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id, extra=_about(weakest.run))
+        _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id, extra=about(weakest.run))
         if weakest.preempt == "pause":
             weakest.pause()
         else:
@@ -310,9 +316,8 @@ class Host:
         self._wake()
 
     def _fill_one(self) -> bool:
-        paused = next_to_resume(self._live.values())
-        urgent = self._waiting.most_urgent
-        if paused is not None and (urgent is None or paused.priority <= urgent):
+        paused = next_to_resume(self._live.values()) if self._running < len(self._live) else None
+        if paused is not None and ((urgent := self._waiting.most_urgent) is None or paused.priority <= urgent):
             paused.resume(self._grace)
         elif (run := self._waiting.pop()) is not None:
             self._start(run)
@@ -322,18 +327,20 @@ class Host:
 
     def _watch_standstill(self) -> None:
         """Count anew how long no slot has become free, while there is something that waits for one."""
-        if self._standstill is not None:
-            self._standstill.cancel()
-            self._standstill = None
-        if self._waiting:
-            self._standstill = asyncio.get_running_loop().call_later(STANDSTILL, self._stand_still)
+        self._moved_at = self._clock.monotonic()
+        if self._waiting and self._standstill is None:
+            self._standstill = asyncio.get_running_loop().call_later(STANDSTILL, self._look_for_standstill)
 
-    def _stand_still(self) -> None:
+    def _look_for_standstill(self) -> None:
+        """Give back what waits, or look again later: most often something has moved, and no timer is set for each."""
+        self._standstill = None
+        left = self._moved_at + STANDSTILL - self._clock.monotonic()
+        if not self._waiting:
+            return
+        if left > 0:
+            self._standstill = asyncio.get_running_loop().call_later(left, self._look_for_standstill)
+            return
         self._pace.forget()
         self.release_waiting()
         self._changed.set()
         self._wake()
-
-
-def _about(run: Run) -> dict[str, str]:
-    return {"job_id": str(run.job_id), "tenant": run.tenant}

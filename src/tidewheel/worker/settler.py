@@ -16,7 +16,7 @@ from tidewheel.worker.patience import Patience
 
 MOST_IN_BATCH: Final = 500
 FEW: Final = 50
-GATHER: Final = 0.002
+GATHER: Final = 0.004
 """While one batch follows the other, a small one waits so many seconds for more: a commit costs the same for all."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
@@ -64,7 +64,8 @@ class Settler:
     def let_go(self, outcome: Outcome, in_time: bool = True) -> None:  # noqa: FBT001, FBT002 - called back
         """Store an outcome that was held, since the words are stored, or have not been within a reasonable time."""
         if not in_time:
-            _log.warning("the last lines of job %s were not stored in time", outcome.job_id)
+            about = {"job_id": str(outcome.job_id)}
+            _log.warning("the last lines of job %s were not stored in time", outcome.job_id, extra=about)
         del self._held[outcome.job_id, outcome.token]
         self.add(outcome)
 

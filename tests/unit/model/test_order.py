@@ -3,6 +3,8 @@
 from collections import Counter
 from uuid import UUID
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +54,23 @@ def test_a_higher_priority_goes_first_but_for_the_share_of_the_aged(heads: list[
         lower = sum(n for (_, level), n in quotas.items() if level > priority)
         if waiting:
             assert lower <= max(1, AGED_SHARE * limit)
+
+
+@given(some_heads(), st.integers(1, 60), st.sets(st.integers(0, 11)))
+def test_a_tenant_alone_gets_what_turns_would_give_it(heads: list[Head], limit: int, longer: set[int]) -> None:
+    """Means that nobody needs bound nothing, but make the plan go start by start."""
+    heads = [msgspec.structs.replace(h, weight=h.tenant, more=number in longer) for number, h in enumerate(heads)]
+    earlier = Turns(served={(0, 1): 3.0, (1, 2): 2.5}, reached={0: 2.0, 2: 9.0}, owed=0.5)
+    at_once = share_out(heads, limit, now=NOW, turns=earlier)
+    one_by_one = share_out(heads, limit, now=NOW, turns=earlier, free={"cpu": 1})
+    assert (at_once.order, at_once.quotas, at_once.guessed) == (
+        one_by_one.order,
+        one_by_one.quotas,
+        one_by_one.guessed,
+    )
+    assert at_once.turns.served == pytest.approx(one_by_one.turns.served)
+    assert at_once.turns.reached == pytest.approx(one_by_one.turns.reached)
+    assert at_once.turns.owed == pytest.approx(one_by_one.turns.owed)
 
 
 def test_without_aged_jobs_priority_is_strict() -> None:

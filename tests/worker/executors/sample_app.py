@@ -77,6 +77,7 @@ def who(ctx: Context) -> dict[str, Any]:
         "saved": ctx.saved,
         "cwd": str(Path.cwd()),
         "environment": dict(os.environ),
+        "policy": os.sched_getscheduler(0),
     }
 
 
@@ -231,6 +232,8 @@ def leave_output(name: str, text: str) -> None:
 @task()
 def spoil_environment() -> None:
     os.environ["SPOILED"] = "yes"
+    os.environ["PATH"] = "/nowhere"
+    del os.environ["TIDE_OUTPUT_DIR"]
     os.chdir("/")
     sys.stdout = None
 

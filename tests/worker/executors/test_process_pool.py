@@ -161,11 +161,16 @@ async def test_there_are_never_more_runners_than_slots(tmp_path: Path) -> None:
 
 
 async def test_what_a_task_changes_in_its_process_is_set_back(process: ProcessExecutor) -> None:
+    before = result(await outcome(process, order("who")))
     await outcome(process, order("spoil_environment"))
     known = result(await outcome(process, order("who")))
 
-    assert "SPOILED" not in known["environment"]
+    assert known["environment"] == before["environment"]
     assert known["cwd"] == known["environment"]["HOME"]
+
+
+async def test_a_task_that_begins_does_not_push_the_worker_aside(process: ProcessExecutor) -> None:
+    assert result(await outcome(process, order("who")))["policy"] == os.SCHED_BATCH
 
 
 async def test_scratch_files_are_gone_and_output_files_are_kept_until_close(

@@ -63,7 +63,7 @@ class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     label: Annotated[str, Meta(max_length=401)] | None = None
     """As `name=value`."""
     late_after: Duration | None = None
-    """How late the first run of a job may begin before that is an event; 5 minutes if it is missing."""
+    """How long after its time a job may begin before that is an event; 5 minutes if it is missing."""
     text: Annotated[str, Meta(max_length=MAX_TEMPLATE)] = ""
     """The words for people, with $kind, $event, $error and the like."""
 

@@ -11,6 +11,7 @@ from tidewheel.errors import Invalid, OutcomeUnknown, TideError, TooMany
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
 from tidewheel.model.trace import trace_of
+from tidewheel.observe.own_log import note
 from tidewheel.observe.tracing import sending
 from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
@@ -55,6 +56,7 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
         if (digest := artifact_in(spec.kind, spec.args)) is not None:
             await use_artifacts(service, [("args.artifact", digest)], call.tenant)
         [submitted] = await _take_in(service, call, [spec], service.intake.submit)
+    note(job_id=str(submitted.job_id), kind=spec.kind)
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:

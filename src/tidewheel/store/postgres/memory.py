@@ -129,13 +129,11 @@ class Memory:
             return
         self.moved = True
         edge = Mark(rows[0]["started_at"] - timedelta(seconds=MARK_LAG), _FIRST_ID)
-        highest: dict[Pair, tuple[datetime, UUID]] = {}
+        places: dict[Pair, list[tuple[datetime, UUID]]] = {}
         for row in rows:
-            pair, place = (row["lane"], row["priority"]), (row["run_at"], row["id"])
-            if pair not in highest or place > highest[pair]:
-                highest[pair] = place
-        for pair, place in highest.items():
-            self.marks[pair] = max(self.marks.get(pair, BEGINNING), min(Mark(*place), edge))
+            places.setdefault((row["lane"], row["priority"]), []).append((row["run_at"], row["id"]))
+        for pair, taken in places.items():
+            self.marks[pair] = max(self.marks.get(pair, BEGINNING), min(Mark(*max(taken)), edge))
 
     def fall_back(self, firsts: Mapping[Pair, Mark]) -> bool:
         """Move the marks back to where jobs were found behind them; tell whether there were any."""

@@ -114,11 +114,9 @@ async def find_job(connection: Connection, job_id: UUID, tenant: str | None) -> 
 
 
 async def _page(connection: Connection, where: JobFilter, limit: int, after: UUID | None) -> Page:
-    number = None
-    if where.tenant is not None:
-        number = await tenant_id(connection, where.tenant)
-        if number is None:
-            return Page([])
+    number = None if where.tenant is None else await tenant_id(connection, where.tenant)
+    if not await _may_be(connection, where, number):
+        return Page([])
     sought = None if where.text is None else read_words(where.text)
     bounds, way = _bounds(where, after, sought), _way(where, number)
     states = None if where.states is None else [state.value for state in where.states]
@@ -155,6 +153,16 @@ async def read_page(
         size += sum(map(size_of, found))
         wanted = max(1, (PAGE_BYTES - size) * len(rows) // max(1, size))  # if the others are like these
     return rows, True
+
+
+async def _may_be(connection: Connection, where: JobFilter, tenant: int | None) -> bool:
+    """Tell whether there can be any, without a look at the jobs."""
+    if where.tenant is not None and tenant is None:
+        return False
+    if where.kind is None and where.queue is None:
+        return True
+    known: bool = await connection.fetchval(SQL["has_lane"], tenant, where.kind, where.queue)
+    return known
 
 
 class _Way(NamedTuple):

@@ -56,8 +56,8 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
     values = _values(where, limit, after)
     if where.tenant is not None:
         values["tenant"] = value(connection, "tenant_of", {"tenant": where.tenant})
-        if values["tenant"] is None:
-            return Page([])
+    if not _may_be(connection, where, values):
+        return Page([])
     few = _FEW if where.states is None else where.states & _FEW
     if where.error is not None or few == where.states:
         return _find_few(connection, few, values)
@@ -83,6 +83,13 @@ def read_page(connection: apsw.Connection, name: str, values: dict[str, Any]) ->
         if size >= PAGE_BYTES:
             return jobs, True
     return jobs, len(jobs) == values["limit"]
+
+
+def _may_be(connection: apsw.Connection, where: JobFilter, values: dict[str, Any]) -> bool:
+    """Tell whether there can be any, without a look at the jobs."""
+    if where.tenant is not None and values["tenant"] is None:
+        return False
+    return (where.kind is None and where.queue is None) or bool(value(connection, "has_lane", values))
 
 
 def counts(connection: apsw.Connection, tenant: str | None) -> Counts:

@@ -141,10 +141,7 @@ class Runner:
             scratch=job.scratch,
             trace=job.trace,
         )
-        wanted = {**self._environment, **told}
-        if dict(os.environ) != wanted:
-            os.environ.clear()
-            os.environ.update(wanted)
+        _make_environment({**self._environment, **told})
         sys.stdout, sys.stderr = self._streams
         try:
             yield
@@ -184,6 +181,14 @@ def _end_namespace_but_self() -> None:
                 pass
         os.sched_yield()
     raise RuntimeError("the init of this namespace is gone")
+
+
+def _make_environment(wanted: dict[str, str]) -> None:
+    """Have these variables and no others; most of them are there already."""
+    there = dict(os.environ)
+    for name in there.keys() - wanted.keys():
+        del os.environ[name]
+    os.environ.update(wanted.items() - there.items())
 
 
 def _line_buffered(fd: int) -> TextIO:

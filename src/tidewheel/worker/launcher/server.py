@@ -220,10 +220,20 @@ def _serve_runner(registry: Registry, fds: list[int], layers: tuple[str, ...], i
     runner.serve(layers)
 
 
+def _stand_back() -> None:
+    """Let tasks take the processor when it is free or their turn comes, and not the moment that they are given work.
+
+    Else each task that is begun pushes aside the worker that begins it, and with it all the others.
+    """
+    with contextlib.suppress(OSError):  # some containers forbid it
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
 def main(arguments: list[str]) -> None:
     """Be a launcher: the descriptor of the socket and the settings, as JSON, are the arguments."""
     settings = msgspec.json.decode(arguments[1], type=Settings)
     die_with_parent(lambda: os.getppid() == settings.host)
+    _stand_back()
     host = socket.socket(fileno=int(arguments[0]))
     host.set_inheritable(False)
     Launcher(host, settings).serve()

@@ -1,10 +1,11 @@
 -- name: peek
 -- Looks at the heads of (lane, priority) pairs without locking anything: the run_at of the first rows of each, also one
--- that lies in the future, which tells when to look again. One row comes back: arrays are cheap to decode.
+-- that lies in the future, which tells when to look again. One row comes back: arrays are cheap to decode. `date_part`
+-- is `extract` without the detour by numeric.
 SELECT array_agg(pair.n) AS pairs,
-       array_agg(extract(epoch FROM head.run_at)::float8) AS run_ats,
+       array_agg(date_part('epoch', head.run_at)) AS run_ats,
        array_agg(uuid_send(head.id)) AS ids,
-       extract(epoch FROM tidewheel.now())::float8 AS now,
+       date_part('epoch', tidewheel.now()) AS now,
        (SELECT lanes FROM tidewheel.meta) AS lanes,
        (SELECT min(look_at) FROM tidewheel.limit_key WHERE look_at IS NOT NULL) AS look_at,
        EXISTS (SELECT FROM tidewheel.worker

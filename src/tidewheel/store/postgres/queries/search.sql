@@ -21,6 +21,12 @@ SELECT * FROM (
        ) AS last
  ORDER BY token
 
+-- name: has_lane
+-- Whether there ever was a job of such a tenant, kind and queue.
+SELECT EXISTS (
+       SELECT FROM tidewheel.lane
+        WHERE ($1::integer IS NULL OR tenant = $1) AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR queue = $3))
+
 -- name: plan_for_all
 -- For the rest of a transaction, plans know no values. With values the planner takes a tenant's part of a day for a few rows,
 -- which it would rather sort than read in order, and plans all days of history anew each time.

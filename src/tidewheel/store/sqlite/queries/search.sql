@@ -21,6 +21,12 @@ SELECT * FROM (
 -- name: tenant_of
 SELECT tenant.id FROM tenant WHERE name = :tenant
 
+-- name: has_lane
+-- Whether there ever was a job of such a tenant, kind and queue.
+SELECT EXISTS (
+       SELECT 1 FROM lane
+        WHERE (:tenant IS NULL OR tenant = :tenant) AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue))
+
 -- name: edge
 -- The id down to which `:scan` jobs lie after `:after`, or NULL if there are fewer: how far one page looks.
 SELECT id FROM (
