@@ -4,10 +4,14 @@ import gc
 import os
 import shutil
 import signal
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from harness.postgres import memory_folder
 
 pytest_plugins = ("tests.postgres", "tests.s3")
 pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps")
@@ -32,11 +36,25 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-# A disk that must write through each commit of SQLite makes the tests wait, and longest when others use it, too.
-MEMORY, ROOM = Path("/dev/shm"), 4 * 1024**3
-if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
-
 # A shell lets what it runs in the background ignore Ctrl-C, and everything started from there would ignore it, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def memory_root() -> Iterator[Path]:
+    root = memory_folder("tide-tests-")
+    yield root
+    shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def memory_path(memory_root: Path) -> Iterator[Path]:
+    """A folder in memory where there is room, for databases of tests that do not ask what a disk keeps.
+
+    A disk must write through each commit, and is slowest when others use it, too. Not for sandboxed tasks: they may
+    write to this memory.
+    """
+    folder = Path(tempfile.mkdtemp(dir=memory_root))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)

@@ -21,6 +21,8 @@ def _texts() -> Iterator[tuple[Path, str]]:
         folders[:] = [name for name in folders if name not in GENERATED and (name[0] != "." or name in HIDDEN_BUT_OURS)]
         for name in files:
             path = Path(folder, name)
+            if name == ".git":  # of a second work tree: it says where the first is
+                continue
             try:
                 yield path, path.read_text(encoding="utf-8")
             except (UnicodeDecodeError, FileNotFoundError):  # not a text, or a cache that another test removed

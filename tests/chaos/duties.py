@@ -6,7 +6,6 @@ What is done as soon as it is wanted is laid after all holders are dead.
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -88,13 +87,13 @@ def _plain(value: Any) -> Any:
 class Work:
     """Makes something to do for each duty."""
 
-    def __init__(self, arena: Arena, receiver: Receiver, blobs: Path) -> None:
+    def __init__(self, arena: Arena, receiver: Receiver) -> None:
         self.schedules: list[Schedule] = []
         self._arena = arena
         self._store = arena.store
         self._beside = Beside(arena)
         self._receiver = receiver
-        self._blobs = open_blobs(blobs.as_uri())
+        self._blobs = open_blobs(arena.blobs.as_uri())
         self._left: list[UUID] = []
         self._old = SystemClock().now() - AGES
 
@@ -136,12 +135,12 @@ class Work:
             "lateness": self._keep_one_waiting,
         }
 
-    async def holders(self) -> dict[str, int]:
-        """Return how often each duty has changed hands, of those that someone has who is there."""
+    async def held(self) -> dict[str, tuple[Any, int]]:
+        """Return who has each duty, of those who are there, and how often it has changed hands."""
         found = await self._beside.rows(
-            "SELECT duty.name, epoch FROM duty JOIN keeper ON keeper.id = holder WHERE until > $1", self._now()
+            "SELECT duty.name, holder, epoch FROM duty JOIN keeper ON keeper.id = holder WHERE until > $1", self._now()
         )
-        return dict(found)
+        return {name: (holder, epoch) for name, holder, epoch in found}
 
     async def clear(self) -> None:
         """End what nobody would run."""
@@ -180,7 +179,7 @@ class Work:
 
     async def _lose_a_day(self) -> Done:
         day = f"log_{self._now() + 6 * DAY:%Y%m%d}"
-        await self._beside.rows(f"DROP TABLE {day}")
+        await self._beside.rows(f"DROP TABLE IF EXISTS {day}")
 
         async def there() -> bool:
             return bool(await self._beside.rows("SELECT 1 FROM pg_class WHERE relname = $1", day))

@@ -31,7 +31,7 @@ Maker = Callable[[], Backend]
 
 
 def _sqlite(request: pytest.FixtureRequest) -> Maker:
-    folder = request.getfixturevalue("tmp_path")
+    folder = request.getfixturevalue("memory_path")
     return lambda: SqliteBackend(folder)
 
 
@@ -42,7 +42,7 @@ def _postgres(request: pytest.FixtureRequest) -> Maker:
 
 
 def _remote(request: pytest.FixtureRequest) -> Maker:
-    folder = request.getfixturevalue("tmp_path")
+    folder = request.getfixturevalue("memory_path")
     return lambda: ServedBackend(folder)
 
 

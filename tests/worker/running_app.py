@@ -330,6 +330,18 @@ async def leave(how: str) -> None:
     await asyncio.gather(go(), asyncio.sleep(0))
 
 
+@app.task(name="fork.async", retry=False)
+async def fork_async(*, suspends: bool) -> int:
+    """Fork, come back in the copy as well, and return how that one ended."""
+    pid = os.fork()
+    if pid == 0:
+        if suspends:
+            await asyncio.sleep(PATIENCE)
+        return 0
+    _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
 class Leaving(Exception):
     def __str__(self) -> str:
         raise SystemExit(3)

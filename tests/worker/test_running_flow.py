@@ -9,6 +9,7 @@ from tests.worker.running import Scene, until
 from tidewheel import chain, group
 from tidewheel.model.states import State
 from tidewheel.sdk.task import Task
+from tidewheel.worker.slots import COPY
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("scene", ["sqlite", "postgres"], indirect=True)]
 OPTIONS = ("--slots", "2")
@@ -89,6 +90,11 @@ def test_a_task_that_leaves_the_program_leaves_alone(scene: Scene, kind: str, ar
     assert (done.state, done.error and done.error.message) == (State.DEAD, why)
     assert [other.wait("60s").token for other in others] == [1] * len(others)
     assert all(other.info().state is State.SUCCEEDED for other in others)
+
+
+@pytest.mark.parametrize("suspends", [False, True])
+def test_a_copy_that_a_task_makes_of_its_runner_ends_when_it_comes_back(scene: Scene, suspends: bool) -> None:  # noqa: FBT001
+    assert scene.enqueue("fork.async", suspends=suspends).result("60s") == COPY
 
 
 def test_results_are_passed_on_through_a_chain_with_a_group(scene: Scene) -> None:

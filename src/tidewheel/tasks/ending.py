@@ -20,6 +20,8 @@ from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.signals import Fatal, Retry
 
 NOT_MEASURED: Final = Usage()
+KNOWN_ELSEWHERE: Final = timedelta(seconds=30)
+"""After how long a job may be taken again whose task turned out to be unknown: by then others may have it."""
 TOO_LONG: Final = "ran longer than its timeout"
 
 
@@ -39,6 +41,8 @@ class End(enum.StrEnum):
     TIMEOUT = "timeout"
     STOPPED = "stopped"
     """It was asked to stop, by a cancellation or a drain."""
+    UNKNOWN = "unknown"
+    """It did not even begin: the code of this worker has no such task any more."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +84,8 @@ def options_of(text: str | None) -> Options:
 
 def outcome_of(run: Run, ended: Ended, rand: float, started_at: datetime | None = None) -> Outcome:
     """Return what to report of a run; `rand` in [0, 1) spreads the retries."""
+    if ended.end is End.UNKNOWN:
+        return given_back(run, KNOWN_ELSEWHERE)
     if ended.end is End.RETURNED:
         return Outcome(run.job_id, run.token, Cause.RETURNED, ended.result, started_at=started_at, usage=_usage(ended))
     cause, delay = _next(run, ended, options_of(run.options).retry, rand)
@@ -122,7 +128,7 @@ def refused(run: Run, now: float, *, known: bool) -> Outcome | None:
     if run.start_by is not None and run.start_by.timestamp() < now:
         return Outcome(run.job_id, run.token, Cause.EXPIRED)
     if not known:
-        return outcome_of(run, Ended(end=End.FATAL, message=f"no task {run.kind!r} is known here"), 0.0)
+        return given_back(run, KNOWN_ELSEWHERE)
     return None
 
 

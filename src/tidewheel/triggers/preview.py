@@ -13,7 +13,7 @@ from tidewheel.triggers.bounds import JUST_BEFORE, LATEST, NOTHING, aware
 from tidewheel.triggers.pattern import pattern_of
 from tidewheel.triggers.planning import trigger_of
 from tidewheel.triggers.rules import Cron
-from tidewheel.triggers.trigger import MOST_AT_ONCE, Occurrence, Trigger
+from tidewheel.triggers.trigger import Occurrence, Trigger
 from tidewheel.triggers.zones import SECOND, OffsetChange, change_on_day_of, first_change, wall_at, zone_named
 
 Change = Literal["gap", "fold"]
@@ -21,6 +21,8 @@ Change = Literal["gap", "fold"]
 
 MOST_SHOWN: Final = 1000
 _MOST_RECORDED: Final = 2000
+_MOST_COUNTED: Final = 10_000
+"""How many are counted between now and a time that is asked for; past more of them, as many are shown as it gives."""
 _DAY: Final = timedelta(days=1)
 _INSTANT: Final = timedelta.resolution
 
@@ -60,7 +62,7 @@ def between_of(
     past = trigger.due_between(first, min(end, now), limit=limit, key=schedule.name) if first < now else ()
     fired = _fired(schedule, now, last)
     if first > now and trigger.max_occurrences is not None:
-        fired += len(trigger.due_between(now, first, limit=MOST_AT_ONCE, key=schedule.name, fired=fired))
+        fired += len(trigger.due_between(now, first, limit=_MOST_COUNTED, key=schedule.name, fired=fired))
     coming = trigger.due_between(max(first, now), end, limit=limit, key=schedule.name, fired=fired)
     return preview_of(trigger, [*past, *coming][:limit])
 
@@ -95,7 +97,7 @@ def _preview(rule: Cron, occurrence: Occurrence) -> Preview:
 
 
 def _change_that_moved(rule: Cron, zone: ZoneInfo, nominal: datetime) -> OffsetChange | None:
-    """Return the change that skipped the time of an occurrence, which runs right after it."""
+    """Return the change that skipped the time of an occurrence, which so runs right after it."""
     change = first_change(zone, nominal - SECOND, nominal)
     if change is None or change.size < NOTHING:
         return None

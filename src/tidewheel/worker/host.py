@@ -84,6 +84,7 @@ class Host:
         self._changed = asyncio.Event()
         self._wake: Callable[[], None] = self._changed.set
         self._time = StoreTime(workshop.clock)
+        self._expected = 0.0
 
     # What a Taker does
 
@@ -153,12 +154,19 @@ class Host:
 
     def expect(self, now: float) -> None:
         """Write on the page which run must end first; without user code the loop is never silent for long."""
-        page, until = self._workshop.page, now + LONGEST_SILENCE
+        self._expected = now + LONGEST_SILENCE
         first = min(self._live.values(), key=lambda live: live.deadline, default=None)
-        if first is not None and first.deadline + self._grace < until:
-            page.expect(first.deadline + self._grace, first.run.job_id.bytes, first.run.token)
-        else:
-            page.expect(until)
+        if first is None or not self._expects(first):
+            self._workshop.page.expect(self._expected)
+
+    def _expects(self, live: LiveRun) -> bool:
+        """Write on the page that this run must end first, if it must."""
+        until = live.deadline + self._grace
+        if until >= self._expected:
+            return False
+        self._expected = until
+        self._workshop.page.expect(until, live.run.job_id.bytes, live.run.token)
+        return True
 
     def tell_who_has_the_loop(self) -> None:
         """No run has it, ever."""
@@ -237,10 +245,13 @@ class Host:
         execution = await task.executor.start(order, live.report)
         try:
             live.started(execution, options_of(run.options).timeout.total_seconds(), self._grace)
+            self._expects(live)  # before the next turn of the loop, which may never come
             ended = await execution.wait()
             live.ended()
             if live.disowned or live.released:
                 return given_back(run)
+            if ended.end is End.UNKNOWN:
+                _log.warning("job %s is given back: %s", run.job_id, ended.message)
             return await self._finish(live, ended, started_at)
         finally:
             execution.close()

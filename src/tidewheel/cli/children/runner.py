@@ -16,6 +16,7 @@ from tidewheel.worker.child import Workshop, run_child, work
 from tidewheel.worker.executors.http import HttpTask
 from tidewheel.worker.executors.inline import CallerTask, InlineTask, Tools
 from tidewheel.worker.runner import Runner
+from tidewheel.worker.slots import end_copies
 
 _NOTHING: Final[Resources] = {}
 """Jobs that ask for resources run at the host."""
@@ -37,6 +38,7 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
         free=_NOTHING,
         labels=setup.offer.labels,
     )
+    end_copies()
     keep_runs_apart()
     route_output()
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch, shop.numbers)
