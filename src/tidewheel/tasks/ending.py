@@ -13,7 +13,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_delay, clean_text
 from tidewheel.model.job import Options, Run
-from tidewheel.model.outcome import NO_DELAY, Failure, Outcome, Usage
+from tidewheel.model.outcome import MAX_MESSAGE, NO_DELAY, Failure, Outcome, Usage, end_of, shortened
 from tidewheel.model.retry import RetryPolicy, retries_left, retry_delay
 from tidewheel.model.states import Cause
 from tidewheel.tasks.durations import parse_duration
@@ -63,9 +63,6 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _PACKAGE: Final = Path(__file__).parents[1]
-MAX_MESSAGE: Final = 2_000
-MAX_DETAIL: Final = 16 * 1024
-
 _ABNORMAL: Final = (End.SIGNAL, End.OOM)
 _REASONS: Final[Mapping[End, str]] = {
     End.RETRY: "retry",
@@ -115,15 +112,8 @@ def _usage(ended: Ended) -> Usage | None:
 
 
 def _failure(ended: Ended) -> Failure:
-    message = ended.message[:MAX_MESSAGE]
-    return Failure(
-        reason=_REASONS[ended.end], message=message, detail=_shortened(ended.detail), exit_code=ended.exit_code
-    )
-
-
-def _shortened(detail: str | None) -> str | None:
-    """Keep the end of a long detail: the last lines of a traceback tell most."""
-    return detail if detail is None or len(detail) <= MAX_DETAIL else "…" + detail[1 - MAX_DETAIL :]
+    failure = Failure(reason=_REASONS[ended.end], message=ended.message, detail=ended.detail, exit_code=ended.exit_code)
+    return shortened(failure)
 
 
 def given_back(run: Run, after: timedelta = NO_DELAY) -> Outcome:
@@ -186,7 +176,7 @@ def _story_of(error: BaseException | None) -> str | None:
         text = "".join(traceback.format_exception(type(error), error, frames))
     except BaseException:  # noqa: BLE001 - as above
         text = "".join(traceback.format_tb(frames))
-    return _shortened(clean_text(text, len(text)))
+    return end_of(clean_text(text, len(text)))
 
 
 def _is_ours(file: str) -> bool:
