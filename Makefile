@@ -1,6 +1,7 @@
 # `make` alone lists the targets. Nothing is assumed but Python 3.11 or newer, make, and a package registry.
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 4
+SLOW_WORKERS ?= 2
 STORE ?= sqlite
 SUITE ?= kernel
 MINUTES ?= 5
@@ -9,13 +10,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 READY := $(VENV)/.ready
+PYTEST ?= $(PY) -m pytest
 PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Some machines ask Python to keep no bytecode; hundreds of processes would then compile the whole program, each anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench chaos schema reference pictures browser clean
+.PHONY: help setup run test proof check format bench chaos schema reference pictures browser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,8 +27,18 @@ setup: $(READY) ## create .venv with everything (fast when nothing changed)
 run: $(READY) ## set everything up and start the program
 	@$(BIN)/tide up
 
-test: $(READY) browser ## set everything up and run all tests; ARGS="..." is passed to pytest
-	@$(PY) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+# Most tests wait more than they compute, so there are more of them at once than cores. Those marked slow have processes
+# of their own and bounds in real time, and come after the others, fewer at once; a proof has the machine for itself.
+test: $(READY) browser ## set everything up and run all tests but the proofs; ARGS="..." is passed to pytest
+ifdef ARGS
+	@$(PYTEST) -n $(SLOW_WORKERS) --dist worksteal -m "not proof" $(ARGS)
+else
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "not slow and not proof"
+	@$(PYTEST) -n $(SLOW_WORKERS) --dist worksteal -m "slow and not proof"
+endif
+
+proof: $(READY) ## run the tests that need much time or size, one by one; ARGS="..." is passed to pytest
+	@$(PYTEST) -n 1 -m proof $(ARGS)
 
 check: $(READY) ## format, lint, types, import layers, sizes
 	@$(PY) -m ruff format --check
@@ -39,8 +51,8 @@ format: $(READY) ## format the code and mend what the linter can mend
 	@$(PY) -m ruff format
 	@$(PY) -m ruff check --fix
 
-bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow, api or logs
-	@$(PY) -m bench $(SUITE) --store $(STORE) --quick --json
+bench: $(READY) ## measure; STORE=sqlite or postgres, SUITE=kernel, worker, flow, api, logs, or rivals (other queues beside ours)
+	@$(PY) -m bench $(SUITE) $(if $(filter rivals,$(SUITE)),,--store $(STORE)) --quick --json
 
 chaos: $(READY) ## break real workers under load and check what they left; STORE, MINUTES, ARGS="--seed 7"
 	@$(PY) -m harness.chaos --store $(STORE) --minutes $(MINUTES) $(ARGS)

@@ -1,4 +1,4 @@
-"""Measures: `python -m bench kernel|worker|flow|api|logs --store postgres|sqlite [--json] [--quick] [--only …]`."""
+"""Measures: `python -m bench kernel|worker|flow|api|logs --store …`, or `rivals`; `[--json] [--quick] [--only …]`."""
 
 import argparse
 import asyncio
@@ -14,14 +14,14 @@ import uvloop
 from bench import report
 from bench.api.suite import API
 from bench.flow import FLOW
-from bench.grounds.ground import STORES
 from bench.kernel.suite import KERNEL
 from bench.logs.suite import LOGS
-from bench.suite import Suite
+from bench.rivals.suite import RIVALS
+from bench.suite import AnySuite
 from bench.worker.suite import WORKER
 
-SUITES: Final[Mapping[str, Suite[Any]]] = MappingProxyType(
-    {"kernel": KERNEL, "worker": WORKER, "flow": FLOW, "api": API, "logs": LOGS}
+SUITES: Final[Mapping[str, AnySuite]] = MappingProxyType(
+    {"kernel": KERNEL, "worker": WORKER, "flow": FLOW, "api": API, "logs": LOGS, "rivals": RIVALS}
 )
 
 
@@ -33,8 +33,11 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _add_options(parser: argparse.ArgumentParser, suite: Suite[Any]) -> None:
-    parser.add_argument("--store", choices=sorted(STORES), required=True)
+def _add_options(parser: argparse.ArgumentParser, suite: AnySuite) -> None:
+    if len(suite.stores) > 1:
+        parser.add_argument("--store", choices=suite.stores, required=True)
+    else:
+        parser.set_defaults(store=suite.stores[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="size", action="store_const", const="quick", help="smaller, about a minute")

@@ -70,9 +70,12 @@ ROWS: Final = (
     Row("schedules_10k_lag_ms_p99", "p99, ms", Aim(100, least=False)),
     Row("schedules_10k_lag_ms_max", "longest, ms"),
     Row("schedules_cpu_share", "CPU of keeper and worker ÷ wall"),
+    Row("schedules_10k_same_second_lag_ms_p50", "how late they are if all fire in the same second, p50, ms"),
+    Row("schedules_10k_same_second_lag_ms_p99", "p99, ms"),
+    Row("schedules_10k_same_second_lag_ms_max", "longest, ms"),
     Row("gate_close_1m_s", "a gate on the flood closes, until it is in effect, s", Aim(1, least=False)),
     Row("gate_open_1m_s", "and opens, s", Aim(1, least=False)),
-    Row("gate_others_p99_ms", "submit and start of others meanwhile, p99, ms"),
+    Row("gate_others_p99_ms", "submit and start of others while it moves without a pause, p99, ms"),
     Row("gate_others_quiet_p99_ms", "the same while no gate moves, p99, ms"),
     Row("tenant_delay_ratio", "a tenant's delay beside a backlog ÷ alone", Aim(2, least=False)),
     Row("herd_start_p50_s", "a herd due within one second starts late by, p50, s"),
@@ -93,6 +96,7 @@ FLOW: Final = Suite[Sizes](
     parts=MappingProxyType(
         {
             "schedules": flow_schedules.measure,
+            "same_second": flow_schedules.measure_same_second,
             "gate": flow_gates.measure_gate,
             "share": flow_gates.measure_share,
             "herd": flow_gates.measure_herd,

@@ -4,7 +4,7 @@ import asyncio
 import time
 import uuid
 from datetime import timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -31,7 +31,7 @@ class Sizes(Protocol):
 
     @property
     def schedules_every(self) -> float:
-        """Seconds between two occurrences of a schedule; they are spread over that time."""
+        """Seconds between two occurrences of a schedule, over which they are spread or not."""
 
     @property
     def schedules_seconds(self) -> float:
@@ -39,11 +39,39 @@ class Sizes(Protocol):
 
 
 async def measure(ground: Ground, sizes: Sizes) -> Figures:
-    """Let a keeper and a worker that share this process serve schedules, and tell how late their jobs were claimed."""
+    """Tell how late the jobs of schedules that are spread over their time are claimed, and what making them takes."""
+    served = await _serve(ground, sizes, "schedules", spread=True)
+    return {
+        "schedules_made_per_s": served.made_per_s,
+        "schedules_fired": len(served.lags),
+        **_lags("schedules_10k_lag_ms", served.lags),
+        "schedules_cpu_share": served.cpu_share,
+    }
+
+
+async def measure_same_second(ground: Ground, sizes: Sizes) -> Figures:
+    """Tell the same of schedules that all fire at the same moment, as people write them."""
+    served = await _serve(ground, sizes, "same second", spread=False)
+    return {
+        "schedules_same_second_fired": len(served.lags),
+        **_lags("schedules_10k_same_second_lag_ms", served.lags),
+    }
+
+
+class Served(NamedTuple):
+    """What came of it."""
+
+    made_per_s: float
+    lags: list[float]
+    cpu_share: float
+
+
+async def _serve(ground: Ground, sizes: Sizes, label: str, *, spread: bool) -> Served:
+    """Let a keeper and a worker that share this process serve schedules."""
     async with ground.place() as place:
-        say(f"schedules: making {sizes.schedules:,}")
+        say(f"{label}: making {sizes.schedules:,}")
         making = time.perf_counter()
-        await _make(place, sizes)
+        await _make(place, sizes, spread=spread)
         made_per_s = sizes.schedules / (time.perf_counter() - making)
         chores = [chore for chore in chores_of(place.store, SystemClock()) if chore.name.startswith("occurrences/")]
         keeping = asyncio.ensure_future(Keeper(place.store, chores, SystemClock(), uuid.uuid4()).run())
@@ -54,21 +82,22 @@ async def measure(ground: Ground, sizes: Sizes) -> Figures:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
         share = (time.process_time() - cpu) / (time.perf_counter() - begun)
-    figures = {
-        "schedules_made_per_s": round(made_per_s, 1),
-        "schedules_fired": len(lags),
-        "schedules_10k_lag_ms_p50": round(quantile(lags, 0.5), 2),
-        "schedules_10k_lag_ms_p99": round(quantile(lags, 0.99), 2),
-        "schedules_10k_lag_ms_max": round(max(lags), 2),
-        "schedules_cpu_share": round(share, 3),
+    served = Served(round(made_per_s, 1), lags, round(share, 3))
+    say(f"{label}: {len(lags):,} fired, {_lags('late by ms', lags)}, CPU {served.cpu_share}")
+    return served
+
+
+def _lags(name: str, lags: list[float]) -> Figures:
+    return {
+        f"{name}_p50": round(quantile(lags, 0.5), 2),
+        f"{name}_p99": round(quantile(lags, 0.99), 2),
+        f"{name}_max": round(max(lags), 2),
     }
-    say(f"schedules: {figures}")
-    return figures
 
 
-async def _make(place: Place, sizes: Sizes) -> None:
+async def _make(place: Place, sizes: Sizes, *, spread: bool) -> None:
     every = timedelta(seconds=sizes.schedules_every)
-    trigger = msgspec.Raw(to_json(Trigger(rule=Interval(every), spread=every)))
+    trigger = msgspec.Raw(to_json(Trigger(rule=Interval(every), spread=every if spread else timedelta(0))))
     for first in range(0, sizes.schedules, CLIENTS):
         numbers = range(first, min(first + CLIENTS, sizes.schedules))
         specs = [ScheduleSpec(name=f"schedule-{number}", kind="scheduled", trigger=trigger) for number in numbers]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from bench.grounds.ground import Ground, open_ground
+from bench.grounds.ground import STORES, Ground, open_ground
 from bench.measure import Figures, say
 from bench.report import Row, machine
 
@@ -23,6 +23,20 @@ SizesT = TypeVar("SizesT", bound=AnySizes)
 Part = Callable[[Ground, SizesT], Awaitable[Figures]]
 
 
+class AnySuite(Protocol):
+    """What can be asked for on the command line."""
+
+    @property
+    def help(self) -> str: ...
+    @property
+    def parts(self) -> Mapping[str, object]: ...
+    @property
+    def rows(self) -> Sequence[Row]: ...
+    @property
+    def stores(self) -> Sequence[str]: ...
+    async def measure(self, store: str, size: str, parts: Sequence[str]) -> Figures: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Suite(Generic[SizesT]):
     """What belongs together."""
@@ -31,6 +45,7 @@ class Suite(Generic[SizesT]):
     parts: Mapping[str, Part[SizesT]]
     sizes: Mapping[str, SizesT]
     rows: Sequence[Row]
+    stores: Sequence[str] = tuple(sorted(STORES))
 
     async def measure(self, store: str, size: str, parts: Sequence[str]) -> Figures:
         """Run the parts and return all figures as one flat object, with what a reader must know to judge them."""

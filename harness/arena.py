@@ -56,6 +56,7 @@ class Arena:
         self.size = workers
         self.folder = Path(tempfile.mkdtemp(prefix="tide-chaos-"))
         """Database, logs and, in the end, all records."""
+        self.blobs = self.folder / "blobs"
         self.memory = Path(tempfile.mkdtemp(prefix="tide-chaos-", dir=_MEMORY if _MEMORY.is_dir() else None))
         """Where tasks leave their evidence: the one place outside their own that the walls around them leave open."""
         self._command = command
@@ -102,7 +103,7 @@ class Arena:
                 self.folder,
                 self.journal,
                 self._command(url),
-                environment={"CHAOS_DATABASE": url},
+                environment={"CHAOS_DATABASE": url, "TIDE_BLOBS": self.blobs.as_uri()},
                 foreign=self._server_pids,
             )
         )

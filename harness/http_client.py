@@ -88,6 +88,7 @@ def body_of(spec: JobSpec) -> dict[str, Any]:
         "args": spec.args,
         "needs": {"resources": dict(spec.needs.resources), "labels": dict(spec.needs.labels)},
         "limit_keys": list(spec.limit_keys),
+        "after": [str(parent) for parent in spec.after],
         "delay": None if spec.delay is None else spec.delay.total_seconds(),
         "timeout": spec.options.timeout.total_seconds(),
         "retry": {

@@ -20,7 +20,7 @@ LONG: Final = (3 * LEASE, 5 * LEASE)
 
 
 class Load:
-    """Submits a few jobs a time, repeats some submits under their keys, and cancels some."""
+    """Submits a few jobs a time, some to run after others, repeats some submits under their keys, and cancels some."""
 
     def __init__(self, arena: Arena, rng: random.Random, *, rate: float = 20.0, commands: bool = True) -> None:
         self._arena = arena
@@ -28,12 +28,13 @@ class Load:
         self._rate = rate
         self._commands = commands
         self._number = 0
+        self._latest: list[UUID] = []
 
     async def run(self, until: Callable[[], bool]) -> None:
         """Go on until told."""
         while not until():
             specs = [self._spec() for _ in range(self._rng.randint(1, 4))]
-            jobs = await self._arena.client.submit(specs)
+            jobs = self._latest = await self._arena.client.submit(specs)
             if self._rng.random() < 0.05:
                 await self._arena.client.submit(specs)  # as if the answer had been lost
             if self._rng.random() < 0.15:
@@ -51,6 +52,8 @@ class Load:
             wishes["delay"] = timedelta(milliseconds=self._rng.randint(1, 3000))
         if self._rng.random() < 0.2:
             wishes["limit_keys"] = (LIMIT_KEY,)
+        if self._latest and self._rng.random() < 0.1:
+            wishes["after"] = (self._rng.choice(self._latest),)
         self._number += 1
         return spec_of(kind, self._arena.memory, f"load-{self._number}", args, **wishes)
 

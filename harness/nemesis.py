@@ -41,22 +41,20 @@ async def kill_tree(arena: Arena, rng: random.Random) -> None:
         arena.restore()
 
 
-async def stop_supervisor(arena: Arena, rng: random.Random) -> None:
-    """Stop only the one that beats."""
-    if worker := _some_worker(arena, rng):
-        await paused(arena, "stop supervisor", worker.parts("supervisor"))
+def stopping(role: Role) -> Fault:
+    """Return the fault that stops one process of a worker alone."""
+
+    async def fault(arena: Arena, rng: random.Random) -> None:
+        if (worker := _some_worker(arena, rng)) and (parts := worker.parts(role)):
+            await paused(arena, f"stop {role}", [rng.choice(parts)])
+
+    return fault
 
 
 async def stop_tree(arena: Arena, rng: random.Random) -> None:
     """Stop a whole worker, as a host that hangs does."""
     if worker := _some_worker(arena, rng):
         await paused(arena, "stop tree", worker.tree())
-
-
-async def stop_task(arena: Arena, rng: random.Random) -> None:
-    """Stop only a task."""
-    if (worker := _some_worker(arena, rng)) and (tasks := worker.parts("task")):
-        await paused(arena, "stop task", [rng.choice(tasks)])
 
 
 async def paused(arena: Arena, name: str, victims: Sequence[Process], seconds: float = PAUSED) -> None:
@@ -125,9 +123,11 @@ COMMON: Final[Sequence[tuple[Fault, int]]] = (
     (killing("launcher"), 2),
     (killing("task"), 3),
     (kill_tree, 1),
-    (stop_supervisor, 1),
+    (stopping("supervisor"), 1),
+    (stopping("runner"), 1),
+    (stopping("host"), 1),
+    (stopping("task"), 1),
     (stop_tree, 2),
-    (stop_task, 1),
     (drain, 2),
 )
 OF_POSTGRES: Final[Sequence[tuple[Fault, int]]] = ((kill_postgres, 3), (hang_postgres, 1))

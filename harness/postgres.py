@@ -167,7 +167,7 @@ class PostgresServer:
         # The default temporary folder can be too long for the path of a socket.
         folder = Path(tempfile.mkdtemp(prefix="tide-pg-", dir="/tmp" if Path("/tmp").is_dir() else None))
         self._folder = folder
-        self._data = _memory_folder() if self._in_memory else folder / "data"
+        self._data = memory_folder("tide-pg-") if self._in_memory else folder / "data"
         self._port = _free_port()
         for path in (folder, self._data):
             _give_away(path)
@@ -282,7 +282,7 @@ def _parent_watch() -> Callable[[], None] | None:
     return watch
 
 
-def _memory_folder() -> Path:
+def memory_folder(prefix: str) -> Path:
     """Return a new folder in memory if there is room, else an ordinary one.
 
     Creating a database makes three hundred files. A disk's file system may take long for that when as many were just
@@ -290,7 +290,7 @@ def _memory_folder() -> Path:
     """
     memory = Path("/dev/shm")
     room = shutil.disk_usage(memory).free if memory.is_dir() else 0
-    return Path(tempfile.mkdtemp(prefix="tide-pg-", dir=memory if room > _ROOM_NEEDED else None))
+    return Path(tempfile.mkdtemp(prefix=prefix, dir=memory if room > _ROOM_NEEDED else None))
 
 
 def _free_port() -> int:

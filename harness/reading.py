@@ -79,6 +79,7 @@ async def _ended(store: Store, job: Job, offset: Offset) -> Ended:
         reason=None if job.error is None else job.error.reason,
         result_token=_token_in(job.result),
         limit_keys=job.limit_keys,
+        parents=tuple(str(parent) for parent in job.after),
     )
 
 

@@ -5,6 +5,7 @@ processes ask the controller by a socket, so there is one server, one template, 
 """
 
 import asyncio
+import functools
 import os
 import secrets
 import threading
@@ -16,13 +17,16 @@ from multiprocessing.connection import Client, Listener
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-import asyncpg
+import psycopg
 import pytest
 
 from harness.postgres import DURABLE, FAST, PostgresServer
 
 MIGRATE: Final = ("tidewheel.store.postgres.migrate", "migrate")
 """Module and coroutine function that bring an empty database, given by its URL, to the current schema."""
+
+SESSIONS: Final = 400
+"""Tests of races open several stores, and as many such tests run at once as the run has processes."""
 
 _DESK: Final = pytest.StashKey["ServerDesk"]()
 _ADDRESS: Final = "postgres_desk"
@@ -40,8 +44,13 @@ class SharedPostgres(NamedTuple):
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
 
     def execute(self, statement: str) -> None:
-        """Run one statement in the server's maintenance database. Not from inside a running loop."""
-        _complete(_execute(self.url, statement))
+        """Run one statement in the server's maintenance database."""
+        _maintenance(self.url).execute(statement.encode())
+
+    def leave(self) -> None:
+        """End the session of this process."""
+        _maintenance(self.url).close()
+        _maintenance.cache_clear()
 
 
 class ServerDesk:
@@ -61,10 +70,12 @@ class ServerDesk:
 
     def close(self) -> None:
         with self._lock:  # not while the server is being started
+            if self._shared is not None and self._own is None:
+                self._shared.execute(f"DROP DATABASE IF EXISTS {self._shared.template} WITH (FORCE)")
+            if self._shared is not None:
+                self._shared.leave()
             if self._own is not None:
                 self._own.destroy()
-            elif self._shared is not None:
-                self._shared.execute(f"DROP DATABASE IF EXISTS {self._shared.template} WITH (FORCE)")
 
     def _serve(self) -> None:
         while True:
@@ -79,7 +90,7 @@ class ServerDesk:
         if self._shared is None:
             url = os.environ.get("TIDE_TEST_POSTGRES_URL")
             if not url:
-                self._own = PostgresServer(FAST, in_memory=True)
+                self._own = PostgresServer({**FAST, "max_connections": str(SESSIONS)}, in_memory=True)
                 self._own.start()
                 url = self._own.url()
             shared = SharedPostgres(url, f"tide_template_{secrets.token_hex(4)}")
@@ -119,7 +130,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(pytestconfig: pytest.Config) -> SharedPostgres:
+def postgres_server(pytestconfig: pytest.Config) -> Iterator[SharedPostgres]:
     """The server that all tests share; do not stop it, take `private_postgres` for that."""
     worker: dict[str, str] | None = getattr(pytestconfig, "workerinput", None)
     address = worker[_ADDRESS] if worker is not None else pytestconfig.stash[_DESK].address
@@ -128,7 +139,8 @@ def postgres_server(pytestconfig: pytest.Config) -> SharedPostgres:
     if isinstance(answer, Exception):
         raise answer
     assert isinstance(answer, SharedPostgres)
-    return answer
+    yield answer
+    answer.leave()
 
 
 @pytest.fixture
@@ -148,15 +160,13 @@ def private_postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@functools.cache
+def _maintenance(url: str) -> psycopg.Connection[Any]:
+    # Kept open: to connect took longer than to drop a database, and a run does both thousands of times.
+    return psycopg.connect(url, autocommit=True)
+
+
 def _complete(work: Coroutine[Any, Any, None]) -> None:
     # asyncio.run would take the place of the loop that pytest-asyncio has set for this thread; a factory does not.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
         runner.run(work)
-
-
-async def _execute(url: str, statement: str) -> None:
-    connection = await asyncpg.connect(url)
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()

@@ -159,11 +159,18 @@ class PostgresGround:
         return self._place()
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[PostgresPlace]:
+    async def database(self) -> AsyncIterator[str]:
+        """Give the URL of a fresh database that is empty."""
         name = f"tide_bench_{secrets.token_hex(4)}"
         await _execute(self._url, f"CREATE DATABASE {name}")
         try:
-            url = urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+            yield urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+        finally:
+            await _execute(self._url, f"DROP DATABASE {name} WITH (FORCE)")
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[PostgresPlace]:
+        async with self.database() as url:
             await migrate(url)
             store = await open_store(url, pool_size=CLIENTS)
             raw = await asyncpg.connect(url)
@@ -172,8 +179,6 @@ class PostgresGround:
             finally:
                 await raw.close()
                 await store.close()
-        finally:
-            await _execute(self._url, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @asynccontextmanager

@@ -183,6 +183,14 @@ def sqlite_path(url: str) -> Path:
     return Path(path)
 
 
+def anchored(url: str) -> str:
+    """Return the same URL; a relative path of a SQLite file becomes absolute, so that it stays the same file."""
+    path = url.removeprefix("sqlite:///")
+    if path in (url, "", ":memory:"):
+        return url
+    return f"sqlite:///{Path(path).absolute()}"
+
+
 def _split(url: str) -> SplitResult:
     try:
         return urlsplit(url)

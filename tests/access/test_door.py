@@ -1,7 +1,6 @@
 """The door: who comes in, with and without keys, and how often."""
 
 import asyncio
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -114,16 +113,6 @@ async def test_without_a_bound_nothing_is_counted(store: SqliteStore, clock: Fak
     assert allowance is not None
     assert allowance.limit == 7
     await bounded.close()
-
-
-async def test_a_large_request_counts_for_more(store: SqliteStore, clock: FakeClock) -> None:
-    text, _ = await give_out(store, rate=10.0, burst=10)
-    door = Door(store, clock, keyless=Keyless.NEVER)
-    assert not (await door.admit(text, HERE, cost=10)).too_often
-    assert (await door.admit(text, HERE)).too_often
-    await clock.advance(timedelta(milliseconds=100))
-    assert not (await door.admit(text, HERE)).too_often
-    await door.close()
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,7 @@ SAMPLES: Final = {
     "list_audit": Sample("/v1/audit"),
     "live": Sample("/livez"),
     "ready": Sample("/readyz"),
+    "healthy": Sample("/healthz"),
     "openapi": Sample("/openapi.json"),
     "docs": Sample("/docs"),
 }

@@ -158,6 +158,25 @@ async def test_bounds_of_a_tenant_hold_for_single_jobs_and_batches(api: Api) -> 
     assert (repeats.status_code, repeats.json()["jobs"][0]["id"]) == (200, first.json()["id"])
 
 
+async def test_a_batch_is_one_request_by_the_rate_of_its_key_and_its_jobs_count_by_the_bound_of_the_tenant(
+    lone_api: Api,
+) -> None:
+    root = (await Grounds(lone_api).key_of(Role.ADMIN, None))[1].actor
+    await lone_api.store.set_tenant(Tenant("ada", 1.0, 100, None), by=root)
+    key = await bearer(lone_api, Role.SUBMITTER, "ada", rate=0.001, burst=3)
+
+    async def send(jobs: int) -> httpx.Response:
+        return await lone_api.client.post("/v1/jobs/batch", json=[{"kind": "a"}] * jobs, headers=key)
+
+    first = await send(90)
+    assert (first.status_code, first.headers["ratelimit"].split(";")[1]) == (202, "r=2")
+    over = await send(11)
+    assert "100" in problem(over, 429, "too-many")["detail"]
+    assert over.headers["ratelimit"].split(";")[1] == "r=1"
+    assert (await send(10)).status_code == 202
+    assert "too many requests" in problem(await send(1), 429, "too-many")["detail"]
+
+
 async def test_a_repeated_submit_takes_no_room(api: Api) -> None:
     await api.store.set_tenant(Tenant("ada", 1.0, 3, None), by=(await Grounds(api).key_of(Role.ADMIN, None))[1].actor)
     key = {"idempotency-key": "once"} | await bearer(api, Role.SUBMITTER, "ada")

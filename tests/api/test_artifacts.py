@@ -44,7 +44,7 @@ async def bring(api: Api, content: bytes = PROGRAM, sent: bytes | None = None, *
     offered = await offer(api, content, **fields)
     assert offered.status_code == 202, offered.text
     upload = offered.json()["upload"]
-    async with httpx.AsyncClient(base_url=api.address.url, verify=False) as keyless:
+    async with httpx.AsyncClient(base_url=api.address.url, verify=False, timeout=60) as keyless:
         answer = await keyless.request(upload["method"], upload["url"], content=content if sent is None else sent)
         if upload["complete"] is not None:
             assert answer.status_code == 200, answer.text
@@ -68,7 +68,7 @@ async def test_an_artifact_is_brought_looked_at_and_fetched(placed: Api) -> None
     assert [one["digest"] for one in listed["artifacts"]] == [DIGEST]
     led = await placed.client.get(f"/v1/artifacts/{DIGEST}/content")
     assert led.status_code == 307
-    async with httpx.AsyncClient(base_url=placed.address.url, verify=False) as keyless:
+    async with httpx.AsyncClient(base_url=placed.address.url, verify=False, timeout=60) as keyless:
         fetched = await keyless.get(led.headers["location"])
     assert (fetched.status_code, fetched.content) == (200, PROGRAM)
 
@@ -85,7 +85,7 @@ async def test_what_is_not_what_was_said_is_refused_and_leaves_nothing(placed: A
 async def test_an_artifact_never_changes_whatever_is_brought_later(placed: Api) -> None:
     offered = (await offer(placed)).json()["upload"]
     assert (await bring(placed)).status_code == 201
-    async with httpx.AsyncClient(base_url=placed.address.url, verify=False) as keyless:
+    async with httpx.AsyncClient(base_url=placed.address.url, verify=False, timeout=60) as keyless:
         later = await keyless.put(offered["url"], content=b"x" * len(PROGRAM))
         if offered["complete"] is not None:
             later = await keyless.post(offered["complete"])
@@ -151,7 +151,9 @@ async def test_files_that_runs_left_behind_are_listed_and_fetched(placed: Api, t
 
     [found] = (await placed.client.get(f"/v1/jobs/{job_id}/outputs")).json()["outputs"]
     assert (found["token"], found["name"], found["size"]) == (1, "sub folder/report é.txt", 11)
-    async with httpx.AsyncClient(base_url=placed.address.url, verify=False, follow_redirects=True) as client:
+    async with httpx.AsyncClient(
+        base_url=placed.address.url, verify=False, follow_redirects=True, timeout=60
+    ) as client:
         fetched = await client.get(found["content"])
     assert fetched.content == b"all is well"
     for wrong in ("1/nothing", "2/report", "1/..%2f..%2fresult.json", "1/%2e%2e/x", "x/report", f"{2**70}/x", "-1/x"):
@@ -199,7 +201,7 @@ async def test_what_nobody_names_any_more_is_removed_with_its_bytes(placed: Api)
 async def test_what_was_brought_to_a_bucket_and_never_completed_is_swept(s3: S3, tmp_path: Path) -> None:
     async with serving(f"sqlite:///{tmp_path}/tide.db", tmp_path, blobs_url=s3.url(f"api-{uuid4()}")) as api:
         upload = (await offer(api)).json()["upload"]
-        async with httpx.AsyncClient(verify=False) as keyless:
+        async with httpx.AsyncClient(verify=False, timeout=60) as keyless:
             assert (await keyless.put(upload["url"], content=PROGRAM)).status_code == 200
         later = FakeClock(CLOCK.now() + DAY)
 

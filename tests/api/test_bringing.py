@@ -43,7 +43,7 @@ async def offer(api: Api, run: dict[str, Any], size: Any, **fields: Any) -> http
 
 async def send(api: Api, upload: dict[str, Any], content: bytes) -> httpx.Response:
     """Send bytes where an offer leads, without a key, and return the last answer."""
-    async with httpx.AsyncClient(base_url=api.address.url) as keyless:
+    async with httpx.AsyncClient(base_url=api.address.url, timeout=60) as keyless:
         typed = {} if upload["complete"] else {"content-type": "application/octet-stream"}
         answer = await keyless.request(upload["method"], upload["url"], content=content, headers=typed)
         return await keyless.post(upload["complete"]) if upload["complete"] else answer
@@ -68,7 +68,7 @@ async def test_a_large_result_and_a_file_are_brought_and_fetched(placed: Api) ->
     [output] = (await placed.client.get(f"{job}/outputs")).json()["outputs"]
     assert (output["name"], output["size"]) == ("sub/report é.txt", 11)
     led = await placed.client.get(output["content"])
-    async with httpx.AsyncClient(base_url=placed.address.url) as keyless:
+    async with httpx.AsyncClient(base_url=placed.address.url, timeout=60) as keyless:
         assert (await keyless.get(led.headers["location"])).content == b"all is well"
 
 

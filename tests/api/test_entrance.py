@@ -12,7 +12,6 @@ from tidewheel.model.access import Actor, Role
 from tidewheel.model.api_key import ENTROPY, ApiKey, KeySpec, make_key
 from tidewheel.model.tenant import Tenant
 from tidewheel.server import build_app
-from tidewheel.store.base import JobFilter
 
 ROOT = Actor(role=Role.ADMIN, name="root")
 
@@ -117,25 +116,6 @@ async def test_who_asks_too_often_is_told_when_to_come_again(lone_api: Api) -> N
     problem(answers[2], 429, "too-many")
     assert [answer.headers.get("retry-after") for answer in answers] == [None, None, "1000"]
     assert (await ask("/livez")).status_code == 200
-
-
-async def test_a_batch_counts_as_many_requests_as_it_has_jobs(lone_api: Api) -> None:
-    key, _ = await key_of(lone_api, Role.SUBMITTER, rate=0.001, burst=10)
-
-    async def send(jobs: int) -> httpx.Response:
-        return await lone_api.client.post("/v1/jobs/batch", json=[{"kind": "a"}] * jobs, headers=key)
-
-    answers = [await send(jobs) for jobs in (6, 5, 1, 2, 1)]
-    assert [answer.status_code for answer in answers] == [202, 429, 202, 202, 429]
-    assert [answer.headers["ratelimit"].split(";")[1] for answer in answers[:4]] == ["r=4", "r=4", "r=2", "r=0"]
-    problem(answers[1], 429, "too-many")
-    assert answers[1].headers["retry-after"] == "1000"
-    assert len((await lone_api.store.find(JobFilter(), limit=50)).jobs) == 9
-    large, _ = await key_of(lone_api, Role.SUBMITTER, rate=10.0, burst=10)
-    key = large
-    assert (await send(50)).status_code == 202, "more than at once is owed"
-    owed = await lone_api.client.get("/v1/jobs", headers=large)
-    assert 3 <= int(owed.headers["retry-after"]) <= 5
 
 
 async def test_who_guesses_keys_is_slowed_down(lone_api: Api) -> None:

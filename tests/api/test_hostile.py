@@ -167,7 +167,7 @@ async def test_what_was_read_of_a_body_counts_until_it_is_answered(
     assert (await lone_api.client.post("/v1/jobs", json=body)).status_code == 202
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.usefixtures("many_files")
 async def test_a_thousand_who_follow_a_job_cost_little_and_hinder_nobody(lone_api: Api) -> None:
     job_id = await lone_api.submit()

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests import command
-from tests.api.conftest import make_certificate
+from tests.api.conftest import CLOCK, make_certificate
 from tests.worker.running import Worker, until
 
 pytestmark = pytest.mark.slow
@@ -67,7 +67,7 @@ def test_several_processes_share_a_port_and_one_that_dies_is_started_again(tmp_p
     assert found == ids
 
 
-def test_servers_side_by_side_on_postgresql_see_the_same_jobs(tmp_path: Path, postgres_database: str) -> None:
+def test_servers_side_by_side_on_postgresql_see_the_same_jobs_and_keys(tmp_path: Path, postgres_database: str) -> None:
     words = ("server", "--port", "0", "--no-keeper", "--database", postgres_database)
     with tide(tmp_path, "one", *words) as (_, one), tide(tmp_path, "two", *words) as (_, two):
         headers = {"idempotency-key": "once"}
@@ -79,6 +79,16 @@ def test_servers_side_by_side_on_postgresql_see_the_same_jobs(tmp_path: Path, po
         page = one.get("/v1/jobs?limit=1&kind=command").json()
         rest = two.get("/v1/jobs", params={"kind": "command", "cursor": page["next_cursor"]})
         assert rest.json()["jobs"] == []
+
+        root = one.post("/v1/keys", json={"name": "root", "role": "admin", "all_tenants": True}).json()
+        own = {"authorization": f"Bearer {root['key']}"}
+        made = one.post("/v1/keys", json={"name": "grafana", "role": "viewer"}, headers=own).json()
+        key = {"authorization": f"Bearer {made['key']}"}
+        assert two.get("/v1/jobs", headers=key).status_code == 200
+        assert one.delete(f"/v1/keys/{made['id']}", headers=own).status_code == 200
+        latest = CLOCK.monotonic() + 1.5  # a second, and the time of an answer
+        while two.get("/v1/jobs", headers=key).status_code != 401:
+            assert CLOCK.monotonic() < latest, "what one server revokes opens nothing at the other a second later"
 
 
 def test_a_request_under_way_is_answered_before_the_server_ends(tmp_path: Path) -> None:

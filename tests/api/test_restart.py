@@ -47,8 +47,9 @@ class Hammer:
                     self.failures.append(f"{keep=} {error!r}")
 
 
-def test_servers_are_replaced_under_load_and_no_request_is_refused(tmp_path: Path) -> None:
-    words = ("server", "--port", "0", "--workers", "2", "--no-keeper", "--database", "sqlite:///jobs.db")
+@pytest.mark.proof
+def test_servers_are_replaced_under_load_and_no_request_is_refused(tmp_path: Path, database: str) -> None:
+    words = ("server", "--port", "0", "--workers", "2", "--no-keeper", "--database", database)
     with tide(tmp_path, "server", *words) as (server, client):
         until(lambda: len(server.children()) == 2, "both")
         hammer = Hammer(str(client.base_url).rstrip("/"))

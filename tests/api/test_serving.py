@@ -137,11 +137,11 @@ async def test_with_a_certificate_the_server_speaks_https_alone(tmp_path: Path) 
     async with serving(f"sqlite:///{tmp_path}/tide.db", tmp_path, certificate) as api:
         assert (await api.client.post("/v1/jobs", json={"kind": "mail"})).status_code == 202
         trusting = ssl.create_default_context(cafile=str(certificate.chain))
-        async with httpx.AsyncClient(base_url=api.address.url_by("https"), verify=trusting) as client:
+        async with httpx.AsyncClient(base_url=api.address.url_by("https"), verify=trusting, timeout=60) as client:
             assert (await client.get("/livez")).status_code == 200
-        async with httpx.AsyncClient(base_url=api.address.url) as client:
+        async with httpx.AsyncClient(base_url=api.address.url, timeout=60) as client:
             with pytest.raises(httpx.TransportError):
                 await client.get("/livez")
-        async with httpx.AsyncClient(base_url=api.address.url_by("https")) as client:
+        async with httpx.AsyncClient(base_url=api.address.url_by("https"), timeout=60) as client:
             with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
                 await client.get("/livez")

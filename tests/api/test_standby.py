@@ -12,7 +12,7 @@ from tests.api.test_processes import COMMAND, tide
 from tests.postgres import prepare_template
 from tests.worker.running import until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.proof
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from tests.api.conftest import Api, problem
 from tidewheel.model.problem import CODES
+from tidewheel.observe.own_log import JsonFormatter
 from tidewheel.server.access import is_loopback
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.entrance import host_of
@@ -103,7 +104,8 @@ async def test_what_is_not_there_is_told_so(lone_api: Api) -> None:
 
 async def test_probes_and_docs_are_open_and_load_nothing_from_outside(lone_api: Api) -> None:
     assert (await lone_api.client.get("/livez")).json() == {"status": "ok"}
-    assert (await lone_api.client.get("/readyz")).json() == {"status": "ok"}
+    for path in ("/readyz", "/healthz"):
+        assert (await lone_api.client.get(path)).json() == {"status": "ok"}
     assert (await lone_api.client.head("/livez")).status_code == 200
     assert (await lone_api.client.get("/openapi.json")).json() == DOCUMENT
     page = await lone_api.client.get("/docs")
@@ -116,7 +118,8 @@ async def test_probes_and_docs_are_open_and_load_nothing_from_outside(lone_api: 
 async def test_a_server_that_is_about_to_end_is_not_ready(lone_api: Api) -> None:
     lone_api.service.stopping.set()
 
-    problem(await lone_api.client.get("/readyz"), 503, "unavailable")
+    for path in ("/readyz", "/healthz"):
+        problem(await lone_api.client.get(path), 503, "unavailable")
     assert (await lone_api.client.get("/livez")).status_code == 200
 
 
@@ -138,6 +141,22 @@ async def test_a_store_that_is_gone_is_told_with_503_and_without_its_secrets(lon
         found = problem(answer, 503, "unavailable")
         assert answer.headers["retry-after"] == "1"
         assert "tide.db" not in found["detail"]
+
+
+async def test_a_request_about_a_job_names_it_and_the_trace_that_it_came_in(
+    lone_api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.setFormatter(JsonFormatter({}))
+    trace = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+    with caplog.at_level("DEBUG", logger="tidewheel.access"):
+        made = (await lone_api.client.post("/v1/jobs", json={"kind": "mail"}, headers=trace)).json()
+        await lone_api.client.get(f"/v1/jobs/{made['id']}")
+        await lone_api.client.get("/v1/jobs", headers={"traceparent": "nonsense"})
+    submit, look, found = (msgspec.json.decode(line) for line in caplog.text.splitlines() if '"endpoint"' in line)
+
+    assert (submit["job_id"], submit["kind"], submit["trace_id"]) == (made["id"], "mail", "a" * 32)
+    assert (look["job_id"], look["endpoint"]) == (made["id"], "get_job")
+    assert not {"job_id", "trace_id"} & found.keys()
 
 
 async def test_a_request_is_a_line_of_the_log_without_its_query_or_its_grant(

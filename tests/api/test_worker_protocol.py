@@ -12,6 +12,8 @@ from tests.api.conftest import CLOCK, Api, problem
 from tests.api.test_entrance import key_of
 from tests.builders import a_claim, a_job, a_worker
 from tidewheel.model.access import Role
+from tidewheel.model.outcome import MAX_DETAIL, MAX_MESSAGE
+from tidewheel.server import run_lines
 
 
 class Hand:
@@ -267,3 +269,36 @@ async def test_ends_notes_and_lines_that_are_wrong_are_refused_whole(lone_api: A
     wrong = await hand.say("notes", {"notes": [{**key, "checkpoint_text": "{"}]})
     assert problem(wrong, 422, "invalid")["errors"][0]["pointer"] == "/notes/0/checkpoint"
     problem(await hand.client.post("/v1/logs", json={"lines": [{**key, "number": -1, "text": ""}]}), 422, "invalid")
+
+
+async def test_lines_of_any_worker_are_cleaned_and_bounded_for_each_run(
+    lone_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_lines, "MAX_KEPT", 256)
+    hand, one, other = await a_hand(lone_api), await lone_api.submit(), await lone_api.submit()
+
+    async def send(job_id: UUID, *texts: str, first: int = 0) -> int:
+        lines = [{"job_id": str(job_id), "token": 1, "number": n, "text": text} for n, text in enumerate(texts, first)]
+        stored: int = (await hand.client.post("/v1/logs", json={"lines": lines})).json()["stored"]
+        return stored
+
+    async def told(job_id: UUID) -> list[tuple[str, str]]:
+        found = (await lone_api.client.get(f"/v1/jobs/{job_id}/logs")).json()["lines"]
+        return [(line["stream"], line["text"]) for line in found]
+
+    assert await send(one, "\x1b[31mred\x1b[0m", "a\tb\nc\x07\x00\u202e") == 2
+    assert await told(one) == [("log", "red"), ("log", "a\tb\nc\\x07\\x00\\u202e")]
+    assert await send(one, *["x" * 300] * 5, first=2) == 4
+    assert await send(one, "more", first=9) == 0
+    assert (await told(one))[-1] == ("system", "[output cut: more than 1 KiB]")
+    assert await send(other, "fine") == 1
+
+
+async def test_an_error_of_any_worker_has_its_bounds(lone_api: Api) -> None:
+    job_id, hand = await lone_api.submit(), await a_hand(lone_api)
+    [run] = await hand.claim()
+    error = {"reason": "error", "message": "m" * 5_000, "detail": "d" * 100_000 + "the end"}
+    assert await hand.settle(run, "gave_up", error=error) == "accepted"
+    kept = (await lone_api.get(job_id))["error"]
+    assert (len(kept["message"]), len(kept["detail"])) == (MAX_MESSAGE, MAX_DETAIL)
+    assert kept["detail"].endswith("ddthe end")

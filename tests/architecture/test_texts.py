@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 ROOT: Final = Path(__file__).parents[2]
 
 # Hidden folders are caches and environments, apart from those named here.
@@ -21,6 +23,8 @@ def _texts() -> Iterator[tuple[Path, str]]:
         folders[:] = [name for name in folders if name not in GENERATED and (name[0] != "." or name in HIDDEN_BUT_OURS)]
         for name in files:
             path = Path(folder, name)
+            if name == ".git":  # of a second work tree: it says where the first is
+                continue
             try:
                 yield path, path.read_text(encoding="utf-8")
             except (UnicodeDecodeError, FileNotFoundError):  # not a text, or a cache that another test removed
@@ -39,7 +43,8 @@ def test_no_text_contains_a_path_of_a_machine_or_a_package_index() -> None:
     assert found == []
 
 
-def test_constraints_are_exact_versions_and_nothing_else() -> None:
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+@pytest.mark.parametrize("constraints", ["constraints.txt", "bench/rivals/constraints.txt"])
+def test_constraints_are_exact_versions_and_nothing_else(constraints: str) -> None:
+    lines = (ROOT / constraints).read_text().splitlines()
 
     assert [line for line in lines if not re.fullmatch(r"#.*|[\w.-]+==[\w.]+", line)] == []

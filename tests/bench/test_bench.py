@@ -34,7 +34,7 @@ RATIOS = ("drain_vs_bare", "future_ratio", "snapshot_ratio", "history_ratio", "l
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("shared_server")
-@pytest.mark.parametrize("store", ["postgres", "sqlite"])
+@pytest.mark.parametrize("store", [pytest.param("postgres", marks=pytest.mark.proof), "sqlite"])
 def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["kernel", "--store", store, "--json", "--tiny"]) == 0
 

@@ -21,7 +21,7 @@ FIGURES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("store", ["postgres", "sqlite"])
+@pytest.mark.parametrize("store", [pytest.param("postgres", marks=pytest.mark.proof), "sqlite"])
 def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["flow", "--store", store, "--json", "--tiny", "--only", "limit,full_limit,fan"]) == 0
 

@@ -19,7 +19,7 @@ FIGURES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_tells_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,3 +28,9 @@ def test_a_run_tells_every_figure(store: str, capsys: pytest.CaptureFixture[str]
     figures: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert figures.keys() >= FIGURES
     assert [name for name in FIGURES if not figures[name] > 0] == []
+
+
+def test_a_part_of_it_tells_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["flow", "--store", "sqlite", "--json", "--tiny", "--only", "herd"]) == 0
+
+    assert json.loads(capsys.readouterr().out)["herd_per_s"] > 0

@@ -40,7 +40,7 @@ MAY_BE_NOTHING = {"start_ms_p50", "start_ms_p99", "idle_queries_per_s", "idle_qu
 CONTEXT = {"store", "sizes", "date", "commit", "cpu", "cores", "python", "data_on", "seconds"}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.usefixtures("shared_server")
 @pytest.mark.parametrize("store", ["postgres", "sqlite"])
 def test_a_run_prints_one_object_with_every_figure(store: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,7 @@ asyncio.run(main(sys.argv[1], pathlib.Path(sys.argv[2])))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("url", ["file", "s3"], indirect=True)
+@pytest.mark.parametrize("url", ["file", pytest.param("s3", marks=pytest.mark.proof)], indirect=True)
 def test_a_large_file_takes_little_memory_on_its_way(url: str, folder: Path) -> None:
     with (folder / "large").open("wb") as file:
         file.truncate(SIZE)

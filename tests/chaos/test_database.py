@@ -12,7 +12,7 @@ from harness.witness import boottime
 from tests.chaos.verdict import safe
 from tidewheel.model.states import State
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
 
 async def test_postgres_is_killed_under_load_and_nothing_acknowledged_is_lost() -> None:

@@ -8,7 +8,7 @@ from harness.arena import Arena, StoreName
 from tests.chaos.verdict import BOTH, safe
 from tidewheel.model.states import State
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
 
 @BOTH

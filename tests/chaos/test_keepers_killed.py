@@ -1,28 +1,36 @@
-"""Whoever makes the jobs of schedules is killed at random, under load: nothing is missed, nothing is doubled."""
+"""Whoever does the duties is killed, under load: all of them go on, nothing is missed, and nothing is doubled."""
 
+import asyncio
 import random
 import secrets
+import statistics
 from collections import Counter
-from datetime import timedelta
+from functools import partial
+from typing import Any, NamedTuple
+from unittest.mock import Mock
 
-import msgspec
 import pytest
 
-from harness.arena import Arena, StoreName
+from harness.arena import Arena, StoreName, tide_worker
 from harness.kinds import spec_of
 from harness.reading import active
+from tests.builders import SECOND
+from tests.chaos.duties import EVERY_SECOND, Done, Work
 from tests.chaos.verdict import BOTH
+from tests.notify.receiving import receiving
 from tidewheel.clock import SystemClock
+from tidewheel.keeper import chores_of
 from tidewheel.model.overlap import Overlap
 from tidewheel.model.schedule import Fate, Occurrence, Schedule, ScheduleSpec
 from tidewheel.model.states import State
-from tidewheel.triggers import Interval, Trigger, to_json
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
-SECOND = timedelta(seconds=1)
 SECONDS = 12.0
-EVERY_SECOND = msgspec.Raw(to_json(Trigger(rule=Interval(SECOND))))
+DUTIES = frozenset(chore.name for chore in chores_of(Mock(), SystemClock(), blobs=Mock()))
+TAKEN_WITHIN = 5.0
+LATEST = 2 * TAKEN_WITHIN
+"""On a machine that has other things to do; most are in time even there."""
 
 
 async def make_schedule(arena: Arena, number: int) -> Schedule:
@@ -54,13 +62,80 @@ async def kill_keepers(arena: Arena, chance: random.Random) -> tuple[int, list[S
     return killed, made
 
 
+def kill_all_keepers(arena: Arena) -> int:
+    return arena.cluster.kill((one for worker in arena.cluster.running for one in worker.parts("keeper")), "keeper")
+
+
+class Killed(NamedTuple):
+    """All keepers died at some time; what they had, and what tells whether work that they left was done."""
+
+    at: float
+    held: dict[str, tuple[Any, int]]
+    work: dict[str, Done]
+
+
+async def kill_the_holder_of_each_duty(arena: Arena, work: Work) -> Killed:
+    """Kill all keepers while there is work that none of them has done for each duty that is done seldom."""
+    held: dict[str, tuple[Any, int]] = {}
+    while True:
+        await arena.until(partial(_shared, arena, work, held), "the duties to be shared")
+        held = await work.held()
+        laid = {name: await lay() for name, lay in work.seldom.items()}
+        assert kill_all_keepers(arena) == arena.size
+        died = SystemClock().monotonic()
+        if not any([await done() for done in laid.values()]):
+            return Killed(died, held, laid)
+
+
+async def see_taken_over(arena: Arena, work: Work, killed: Killed) -> dict[str, float]:
+    """Return how many seconds after the death each duty was someone else's."""
+    taken: dict[str, float] = {}
+
+    async def all_taken() -> bool:
+        for name, (_, epoch) in (await work.held()).items():
+            if epoch > killed.held[name][1]:
+                taken.setdefault(name, SystemClock().monotonic() - killed.at)
+        return set(taken) >= DUTIES
+
+    await arena.until(all_taken, "every duty to be taken over")
+    return taken
+
+
+async def see_all_go_on(arena: Arena, work: Work) -> None:
+    """Let all holders die, and see who comes after them take over in time and do what there is to be done."""
+    assert {*work.seldom, *work.often, "days"} == {name.partition("/")[0] for name in DUTIES}
+    killed = await kill_the_holder_of_each_duty(arena, work)
+    taking = asyncio.create_task(see_taken_over(arena, work, killed))
+    waiting = killed.work | {name: await lay() for name, lay in work.often.items()}
+    taken = await taking
+    assert statistics.median(taken.values()) < TAKEN_WITHIN, taken
+    assert max(taken.values()) < LATEST, taken
+
+    async def all_done() -> bool:
+        for name, done in list(waiting.items()):
+            if await done():
+                del waiting[name]
+        return not waiting
+
+    try:
+        await arena.until(all_done, "the work of every duty")
+    except TimeoutError as error:
+        raise AssertionError(f"nobody did the work of {sorted(waiting)}") from error
+
+
 @BOTH
-async def test_keepers_die_at_random_and_every_second_is_accounted_for_once(store: StoreName) -> None:
-    async with Arena(store) as arena:
-        await arena.part("keeper")
+async def test_all_duties_of_keepers_that_die_go_on_and_every_second_is_accounted_for_once(
+    store: StoreName,
+) -> None:
+    own = ("--notify-private", "127.0.0.0/8")
+    async with receiving() as receiver, Arena(store, command=lambda url: [*tide_worker(url), *own]) as arena:
+        work = Work(arena, receiver)
+        await see_all_go_on(arena, work)
 
         killed, made = await kill_keepers(arena, random.Random(11))
         assert killed >= 5
+        await work.clear()
+        made += work.schedules
         await arena.until(lambda: _written(arena, made), "all occurrences to be written")
         ended = SystemClock().now()
         for schedule in made:
@@ -80,6 +155,13 @@ async def test_keepers_die_at_random_and_every_second_is_accounted_for_once(stor
 async def _written(arena: Arena, made: list[Schedule]) -> bool:
     now = [await arena.store.get_schedule(schedule.id) for schedule in made]
     return all(each.next_fire_at and each.next_fire_at > SystemClock().now() for each in now)
+
+
+async def _shared(arena: Arena, work: Work, before: dict[str, tuple[Any, int]]) -> bool:
+    """Tell whether each duty has a holder that is there and did not have it before, and every keeper has some."""
+    held = await work.held()
+    holders = {holder for holder, _ in held.values()}
+    return set(held) >= DUTIES and len(holders) == arena.size and not any(held[name] == before[name] for name in before)
 
 
 async def _idle(arena: Arena) -> bool:

@@ -31,6 +31,7 @@ async def test_a_runner_is_killed_and_its_job_runs_again(store: StoreName) -> No
 
 
 @pytest.mark.parametrize("role", ["host", "launcher", "task"])
+@pytest.mark.proof
 async def test_a_part_above_or_below_a_task_is_killed_and_the_job_runs_again(role: Role) -> None:
     async with Arena("sqlite") as arena:
         jobs = [await arena.submit(kind, seconds=3) for kind in ("nap", "command")]
@@ -48,6 +49,7 @@ async def test_a_part_above_or_below_a_task_is_killed_and_the_job_runs_again(rol
 
 
 @BOTH
+@pytest.mark.proof
 async def test_a_supervisor_is_killed_and_everything_below_it_dies(store: StoreName) -> None:
     async with Arena(store) as arena:
         jobs = [await arena.submit(kind, seconds=4) for kind in ("doze", "nap", "command")]
@@ -64,6 +66,7 @@ async def test_a_supervisor_is_killed_and_everything_below_it_dies(store: StoreN
         await safe(arena, kills=1, reclaims=1, deaths=len(tree))
 
 
+@pytest.mark.proof
 async def test_all_workers_are_killed_at_once_and_nothing_is_lost() -> None:
     async with Arena("sqlite") as arena:
         jobs = [await arena.submit(kind, seconds=1) for kind in ("doze", "nap") for _ in range(4)]
@@ -78,6 +81,7 @@ async def test_all_workers_are_killed_at_once_and_nothing_is_lost() -> None:
         await safe(arena, kills=2, reclaims=1)
 
 
+@pytest.mark.proof
 async def test_a_killed_worker_is_seen_dead_by_the_harness() -> None:
     async with Arena("sqlite", workers=1) as arena:
         job = await arena.submit("nap", seconds=3)

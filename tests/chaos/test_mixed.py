@@ -6,7 +6,7 @@ from harness.arena import StoreName
 from harness.chaos import CLEAN, Plan, page, run
 from tests.chaos.verdict import BOTH
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
 
 @BOTH

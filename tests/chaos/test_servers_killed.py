@@ -14,7 +14,7 @@ from tests.chaos.verdict import safe
 from tidewheel.clock import SystemClock
 from tidewheel.store.base import JobFilter
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 CLOCK = SystemClock()
 SECONDS = 8.0
 CLIENTS = 4

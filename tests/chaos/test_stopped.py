@@ -6,7 +6,7 @@ import pytest
 
 from harness.arena import Arena, StoreName
 from harness.nemesis import PAUSED, paused
-from harness.processes import look_at
+from harness.processes import Role, look_at
 from tests.chaos.verdict import BOTH, safe
 from tidewheel.model.states import State
 
@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
 @BOTH
+@pytest.mark.proof
 async def test_a_worker_stopped_past_its_lease_is_dead_before_it_could_go_on(store: StoreName) -> None:
     async with Arena(store) as arena:
         jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap", "command")]
@@ -30,6 +31,7 @@ async def test_a_worker_stopped_past_its_lease_is_dead_before_it_could_go_on(sto
         await safe(arena, faults=1, reclaims=1)
 
 
+@pytest.mark.proof
 async def test_only_the_supervisor_is_stopped_and_its_tasks_end_with_its_lease() -> None:
     async with Arena("sqlite") as arena:
         jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap")]
@@ -42,6 +44,44 @@ async def test_only_the_supervisor_is_stopped_and_its_tasks_end_with_its_lease()
         done = await arena.ended(*jobs)
         assert {job.state for job in done} == {State.SUCCEEDED}
         await safe(arena, faults=1, reclaims=1)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("role", "kind", "next_kind"), [("runner", "cling", "doze"), ("host", "ignore", "nap")])
+async def test_only_a_runner_or_host_is_stopped_and_the_supervisor_replaces_it_when_its_run_is_overdue(
+    role: Role, kind: str, next_kind: str
+) -> None:
+    async with Arena("sqlite", workers=1) as arena:
+        job = await arena.submit(kind, seconds=60)
+        worker, _ = await arena.owner(job)
+        part = await arena.part(role, worker)
+        follower = await arena.submit(next_kind, seconds=0.1)
+
+        with arena.journal.fault(f"stop {role}"):
+            arena.cluster.freeze([part])
+            done, after = await arena.ended(job, follower)
+
+        assert await _none_alive([part.pid]), "nobody woke it: it was killed"
+        assert worker.running, "the supervisor goes on"
+        assert done.error is not None
+        # Stopped in the middle of a write it holds SQLite's lock, and is ended with its lease; then it runs again.
+        assert (done.state, done.error.reason) == (State.DEAD, "timeout")
+        assert after.state is State.SUCCEEDED, "in the place of the stopped one there is another"
+        await safe(arena, faults=1, executions=2)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("role", "kind"), [("runner", "doze"), ("host", "nap")])
+async def test_a_runner_or_host_stopped_for_a_while_goes_on_and_nothing_runs_twice(role: Role, kind: str) -> None:
+    async with Arena("sqlite", workers=2) as arena:
+        job = await arena.submit(kind, seconds=1)
+        worker, _ = await arena.owner(job)
+
+        await paused(arena, f"stop {role}", [await arena.part(role, worker)])
+        [done] = await arena.ended(job)
+
+        assert (done.state, done.failures) == (State.SUCCEEDED, 0)
+        await safe(arena, faults=1, executions=1)
 
 
 async def test_only_the_task_is_stopped_and_its_timeout_ends_it() -> None:
@@ -58,6 +98,7 @@ async def test_only_the_task_is_stopped_and_its_timeout_ends_it() -> None:
         await safe(arena, faults=1, executions=1)
 
 
+@pytest.mark.proof
 async def test_a_task_stopped_for_less_than_its_timeout_goes_on_as_if_nothing_had_been() -> None:
     async with Arena("sqlite") as arena:
         job = await arena.submit("nap", seconds=1)

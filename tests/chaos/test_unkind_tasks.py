@@ -20,6 +20,7 @@ def reason_of(job: Job) -> str | None:
     return None if job.error is None else job.error.reason
 
 
+@pytest.mark.proof
 async def test_a_hidden_daemon_dies_with_the_timeout_of_its_task() -> None:
     async with Arena("sqlite", workers=1) as arena:
         job = await arena.submit("spawn_daemon", seconds=60)
@@ -31,6 +32,7 @@ async def test_a_hidden_daemon_dies_with_the_timeout_of_its_task() -> None:
         await safe(arena, executions=1)
 
 
+@pytest.mark.proof
 async def test_a_hidden_daemon_dies_with_the_cancellation_of_its_task() -> None:
     async with Arena("sqlite", workers=1) as arena:
         job = await arena.submit("spawn_daemon", seconds=60)
@@ -96,6 +98,7 @@ async def test_a_poison_pill_is_quarantined_and_its_siblings_finish(kind: str) -
 
 
 @pytest.mark.parametrize("kind", ["spin", "ignore", "block", "cling"])
+@pytest.mark.proof
 async def test_a_task_that_never_ends_is_ended_by_its_timeout(kind: str) -> None:
     async with Arena("sqlite", workers=1) as arena:
         endless = await arena.submit(kind, seconds=MOST_SECONDS)
@@ -109,6 +112,7 @@ async def test_a_task_that_never_ends_is_ended_by_its_timeout(kind: str) -> None
         await safe(arena, executions=2)
 
 
+@pytest.mark.proof
 async def test_a_flood_of_filth_is_taken_without_drowning() -> None:
     async with Arena("sqlite", workers=1) as arena:
         worker = arena.cluster.running[0]

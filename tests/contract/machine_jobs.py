@@ -104,7 +104,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule(which=WHICH, kind=KINDS, picks=st.sets(PICK, min_size=1, max_size=3), policy=POLICIES, delay=DELAYS)
     def submit_after_others(self, which: int, kind: str, picks: set[int], policy: str, delay: timedelta) -> None:
         ours = [job.id for job in self.reference.jobs.values() if job.spec.tenant == "a"]
-        parents = tuple({ours[-1 - pick % len(ours)] for pick in picks})  # the latest are seldom done
+        parents = tuple(dict.fromkeys(ours[-1 - pick % len(ours)] for pick in picks))  # the latest are seldom done
         self._submit(self.stores[which], a_job(kind, tenant="a", after=parents, on_parent_failure=policy, delay=delay))
 
     def _submit(self, store: Store, spec: JobSpec) -> None:

@@ -18,6 +18,7 @@ from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.pages import Page
 from tidewheel.store.postgres.dead_letters import DeadLetters as PostgresDeadLetters
 from tidewheel.store.sqlite.dead_letters import DeadLetters as SqliteDeadLetters
 
@@ -110,7 +111,7 @@ async def test_only_the_dead_are_dead_letters(store: Store, worker: Worker) -> N
     await store.settle(worker.id, [outcome_of(run)])
     assert await store.dead_groups() == []
     assert await store.count_dead() == 0
-    assert await store.dead_letters() == []
+    assert await store.dead_letters() == Page([])
     assert (await store.get(run.job_id)).fingerprint is None
 
 
@@ -124,7 +125,7 @@ async def test_quarantined_and_unstorable_jobs_are_dead_letters_too(store: Store
     await store.settle(worker.id, [outcome_of(run, result="no json")])
     groups = await store.dead_groups()
     assert {group.error.reason for group in groups if group.error} == {"quarantined", "unstorable"}
-    for job in await store.dead_letters():
+    for job in (await store.dead_letters()).jobs:
         assert job.fingerprint in {group.fingerprint for group in groups}
 
 
@@ -146,7 +147,7 @@ async def test_filters_narrow_lists_counts_and_groups(backend: Backend, store: S
         (DeadFilter(died_from=start, died_before=start + SECOND, tenant="default", kind="call"), old),
     ]
     for where, ids in expected:
-        assert [job.id for job in await store.dead_letters(where)] == sorted(ids, reverse=True), where
+        assert [job.id for job in (await store.dead_letters(where)).jobs] == sorted(ids, reverse=True), where
         assert await store.count_dead(where) == len(ids), where
         assert sum(group.jobs for group in await store.dead_groups(where)) == len(ids), where
 
@@ -154,9 +155,9 @@ async def test_filters_narrow_lists_counts_and_groups(backend: Backend, store: S
 async def test_lists_go_on_page_by_page(store: Store, worker: Worker) -> None:
     ids = await die(store, worker, 7)
     first = await store.dead_letters(limit=4)
-    rest = await store.dead_letters(limit=4, after=first[-1].id)
-    assert [job.id for job in [*first, *rest]] == ids[::-1]
-    assert len(rest) == 3
+    rest = await store.dead_letters(limit=4, after=first.next)
+    assert [job.id for job in [*first.jobs, *rest.jobs]] == ids[::-1]
+    assert (len(rest.jobs), rest.next) == (3, None)
 
 
 async def test_a_redrive_by_query_sends_what_fits_and_nothing_else(store: Store, worker: Worker) -> None:

@@ -65,7 +65,7 @@ async def test_what_was_not_told_is_told_after_a_restart(backend: Backend, store
 
 
 @pytest.mark.large
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 async def test_a_hundred_thousand_children_of_one_parent_are_let_go(store: Store, worker: Worker) -> None:
     parent = await submit(store)
@@ -77,7 +77,7 @@ async def test_a_hundred_thousand_children_of_one_parent_are_let_go(store: Store
 
 
 @pytest.mark.large
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 async def test_fifty_thousand_parents_of_one_child_let_it_go(backend: Backend, store: Store, worker: Worker) -> None:
     parents = await backend.fill(50_000)
@@ -90,7 +90,7 @@ async def test_fifty_thousand_parents_of_one_child_let_it_go(backend: Backend, s
 
 
 @pytest.mark.large
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 async def test_a_chain_of_a_hundred_thousand_is_skipped_to_its_end(backend: Backend, store: Store) -> None:
     chain = [an_id(backend) for _ in range(100_000)]

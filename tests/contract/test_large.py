@@ -22,6 +22,7 @@ MILLION = 1_000_000
 MANY = 100_000
 
 
+@pytest.mark.proof
 async def test_a_gate_on_a_million_jobs_moves_no_row_and_stalls_nobody(
     backend: Backend, store: Store, worker: Worker
 ) -> None:
@@ -99,6 +100,7 @@ async def test_many_jobs_of_the_future_are_not_looked_at(backend: Backend, store
     assert answer.next_due == (await store.get(later)).run_at
 
 
+@pytest.mark.proof
 async def test_many_jobs_are_worked_off_to_the_last(backend: Backend, store: Store, worker: Worker) -> None:
     count = MANY // 2
     await backend.fill_raw(count - 1, await submit(store))

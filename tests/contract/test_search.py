@@ -1,6 +1,8 @@
 """Reading: one list over active and finished jobs, without gaps or doubles, and tenants apart from one another."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,12 +12,15 @@ from tests.builders import HOUR, SECOND, a_job, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.steps import claim, everything, finish, settle, start, submit
 from tidewheel.errors import Invalid, NotFound, Unavailable
-from tidewheel.model.job import Options
+from tidewheel.model.job import Job, Options
 from tidewheel.model.outcome import Failure
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import ACTIVE, FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import JobFilter, Store
+from tidewheel.store.pages import Page
+from tidewheel.store.postgres import searching as postgres_searching
+from tidewheel.store.sqlite import searching as sqlite_searching
 
 
 async def test_an_unknown_job_is_not_found(store: Store) -> None:
@@ -48,6 +53,40 @@ async def test_a_walk_has_no_gaps_and_no_doubles(store: Store, worker: Worker, p
     runs = await claim(store, worker, 20)
     await finish(store, worker, [runs[i] for i in (0, 1, 2, 7, 11, 18, 19)])
     assert [job.id for job in await everything(store, page=page)] == ids[::-1]
+
+
+async def test_a_page_of_large_jobs_is_short_and_leads_on(
+    store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for searching in (postgres_searching, sqlite_searching):
+        monkeypatch.setattr(searching, "PAGE_BYTES", 8_000)
+    ids = [one.job_id for one in await store.submit(some_jobs(60, args={"text": "x" * 1_000}))]
+    runs = await claim(store, worker, 50)
+    await finish(store, worker, runs[5:20])
+    await finish(store, worker, runs[20:40], Cause.GAVE_UP)
+    for run in runs[40:]:
+        await store.cancel(run.job_id)
+    await finish(store, worker, runs[40:], Cause.STOPPED)
+    newest = [await store.get(job_id) for job_id in ids[::-1]]
+    some_states = ({State.QUEUED}, {State.DEAD}, {State.DEAD, State.CANCELLED}, {State.RUNNING}, {State.SUCCEEDED})
+    for states in (None, *map(frozenset, some_states)):
+        wanted = [job for job in newest if states is None or job.state in states]
+        for tenant in (None, wanted[0].tenant):
+            where = JobFilter(states=states, tenant=tenant)
+            assert await walk(partial(store.find, where, limit=60)) == wanted
+    dead = await walk(partial(store.dead_letters, limit=60))
+    assert [job.id for job in dead] == [job.id for job in newest if job.state is State.DEAD]
+
+
+async def walk(ask: Callable[..., Awaitable[Page]]) -> list[Job]:
+    """Go through pages none of which is long."""
+    seen, after = list[Job](), None
+    while True:
+        page = await ask(after=after)
+        assert len(page.jobs) < 20
+        seen += page.jobs
+        if (after := page.next) is None:
+            return seen
 
 
 async def test_a_walk_is_not_disturbed_by_jobs_that_end_meanwhile(store: Store, worker: Worker) -> None:
@@ -207,6 +246,23 @@ async def test_a_walk_that_looks_at_little_at_a_time_passes_over_nothing(
     assert len(await everything(store, JobFilter(tenant=tenant), page=page)) == 17
     assert len(await everything(store, JobFilter(tenant=tenant, text="ech"), page=page)) == 17
     assert await everything(store, JobFilter(tenant=tenant, text="other"), page=page) == []
+
+
+async def test_a_kind_or_queue_that_no_job_ever_had_is_known_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("postgres", "sqlite"):
+        monkeypatch.setattr(f"tidewheel.store.{name}.searching.SCAN", 10)
+    await store.submit([*some_jobs(30, "mail", tenant="one"), a_job("report", tenant="two")])
+    for where in (
+        JobFilter(kind="male"),
+        JobFilter(queue="fast"),
+        JobFilter(kind="report", tenant="one"),
+        JobFilter(tenant="nobody"),
+    ):
+        assert await store.find(where) == Page([]), where
+    page = await store.find(JobFilter(kind="report"))
+    assert page.next is not None or len(page.jobs) == 1
 
 
 async def test_few_jobs_with_a_word_are_found_behind_many_others_that_failed(

@@ -134,7 +134,11 @@ async def test_the_third_crash_quarantines_the_job(store: Store, worker: Worker)
     job = await store.get(run.job_id)
     assert (job.state, job.losses, job.failures) == (State.DEAD, 3, 0)
     assert job.error is not None
-    assert len(await store.attempts(run.job_id)) == 3
+    attempts = await store.attempts(run.job_id)
+    assert len(attempts) == 3
+    assert await store.attempts(run.job_id, limit=2) == attempts[1:], "the last ones"
+    assert await store.attempts(run.job_id, limit=2, before=attempts[1].token) == attempts[:1]
+    assert await store.attempts(run.job_id, limit=1, before=attempts[2].token) == attempts[1:2]
     assert await claim(store, worker) == []
 
 

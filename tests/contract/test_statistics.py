@@ -14,7 +14,7 @@ from tests.contract.steps import claim, finish, settle, start, stores_on, submit
 from tidewheel.errors import Invalid
 from tidewheel.model.histogram import bucket_of
 from tidewheel.model.outcome import Verdict
-from tidewheel.model.states import Cause, State
+from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.statistics import StatFilter, StatPoint
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
@@ -118,11 +118,51 @@ async def test_minutes_of_two_days_ago_become_hours_and_nothing_gets_lost(
     await backend.clock.advance(3 * DAY)
     await fold_all(store, limit=2)
     assert await store.statistics(span(step=HOUR)) == before
-    assert (rows, await backend.count("statistic")) == (5, 2)
+    assert (rows, await backend.count("statistic")) == (5 + 2, 2), "hours are kept from the beginning"
     assert [point.jobs for point in await store.statistics(span())] == [3, 2]
     await backend.clock.advance(500 * DAY)
     await fold_all(store)
     assert await backend.count("statistic") == 0
+
+
+async def test_a_chart_of_thirty_days_adds_up_without_any_job(backend: Backend, store: Store) -> None:
+    """The jobs themselves are gone, and so are the minutes, except those of two days; the charts tell of all."""
+    first = backend.clock.now()
+    happened: Counter[tuple[str, State]] = Counter()
+    for number in range(60):
+        worker = await store.register(WORKER)
+        await store.submit([*some_jobs(2, "mail"), a_job("report", tenant="acme")])
+        runs = await claim(store, worker, 3)
+        dead = [run for run in runs if run.kind == "report" and number % 3 == 0]
+        await finish(store, worker, [run for run in runs if run not in dead])
+        await finish(store, worker, dead, Cause.GAVE_UP)
+        happened.update((run.kind, State.DEAD if run in dead else State.SUCCEEDED) for run in runs)
+        await fold_all(store)
+        await backend.clock.advance(12 * HOUR + MINUTE)
+    await backend.clock.advance(DAY)
+    while await store.retire(dict.fromkeys(FINAL, 0 * DAY)):
+        pass
+    assert await backend.count("job_history") == 0
+
+    async def counted(step: timedelta, **fields: Any) -> Counter[tuple[str, State]]:
+        before = first + 33 * DAY
+        points = await store.statistics(StatFilter(since=first, before=before, step=step, **fields))
+        return Counter({key: jobs for key, jobs in _by_kind(points).items() if jobs})
+
+    for step in (HOUR, 6 * HOUR, DAY, 45 * MINUTE):
+        assert await counted(step) == happened, step
+    assert sum((await counted(DAY, kind="mail")).values()) == 120
+    assert sum((await counted(HOUR, tenant="acme")).values()) == 60
+    minutes = 4 * 3
+    assert await backend.count("statistic") <= 60 * 2 + minutes
+
+
+def _by_kind(points: list[StatPoint]) -> Counter[tuple[str, State]]:
+    found: Counter[tuple[str, State]] = Counter()
+    for point in points:
+        found[point.kind, point.state] += point.jobs
+        assert sum(point.runs.values()) == sum(point.delays.values()) == point.jobs
+    return found
 
 
 async def test_tenants_kinds_and_queues_are_told_apart(store: Store, worker: Worker) -> None:

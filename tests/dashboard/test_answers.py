@@ -23,7 +23,7 @@ from tidewheel.triggers import Interval
 @pytest.fixture
 def client(site: Site, world: World) -> Iterator[httpx.Client]:
     assert world is not None
-    with httpx.Client(base_url=site.url) as found:
+    with httpx.Client(base_url=site.url, timeout=60) as found:
         yield found
 
 

@@ -32,13 +32,13 @@ READABLE = [
 
 @pytest.fixture
 def client(locked: Site) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=locked.url, headers={"origin": locked.url}) as found:
+    with httpx.Client(base_url=locked.url, headers={"origin": locked.url}, timeout=60) as found:
         yield found
 
 
 @pytest.fixture
 def free(site: Site) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=site.url, headers={"origin": site.url}) as found:
+    with httpx.Client(base_url=site.url, headers={"origin": site.url}, timeout=60) as found:
         yield found
 
 
@@ -160,7 +160,7 @@ def test_a_form_needs_its_token_and_its_origin(free: httpx.Client, site: Site) -
     assert free.post(path, data={"form_token": "0" * 64}).status_code == 403
     assert free.post(path, data={"form_token": token}, headers={"origin": "https://evil.example"}).status_code == 403
     assert free.post(path, data={"form_token": token}, headers={"origin": "null"}).status_code == 403
-    other = httpx.Client(base_url=site.url, headers={"origin": site.url})
+    other = httpx.Client(base_url=site.url, headers={"origin": site.url}, timeout=60)
     assert other.post(path, data={"form_token": token}).status_code == 403
     other.close()
     assert not site.run(site.store.get(made.job_id)).finished_at

@@ -6,6 +6,8 @@ import shlex
 import signal
 from pathlib import Path
 
+import pytest
+
 from harness import cli_reference
 from tests.cli.terminal import tide
 from tests.worker.running import Worker
@@ -35,6 +37,18 @@ def test_what_the_page_about_importing_says_works(tmp_path: Path) -> None:
         assert done.returncode == 0, (words, done.stderr)
     schedules = json.loads(tide(tmp_path, "schedule", "list", "-o", "json").stdout)
     assert [(each["name"], each["overlap"]) for each in schedules] == [("poll", "queue"), ("nightly", "skip")]
+
+
+@pytest.mark.parametrize("page", ["dead-letters", "limit-and-rate"])
+def test_the_commands_on_a_page_about_flow_are_those_that_there_are(tmp_path: Path, page: str) -> None:
+    """What they do is tested elsewhere; here nothing is dead, so that the one that names a letter finds none."""
+    text = (ROOT / f"docs/how-to/{page}.md").read_text()
+    lines = [line for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    assert len(lines) >= 3
+    for words in (shlex.split(line)[1:] for line in lines):
+        done = tide(tmp_path, *words)
+        found = "no job" not in done.stderr
+        assert (done.returncode == 0) == found == (words[:2] != ["dlq", "retry"]), (words, done.stderr)
 
 
 def test_the_first_five_minutes_of_the_readme_go_as_it_says(tmp_path: Path) -> None:

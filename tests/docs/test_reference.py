@@ -7,7 +7,9 @@ from unittest.mock import Mock
 import pytest
 
 from tidewheel.keeper import chores_of
+from tidewheel.model.message_text import NAMES
 from tidewheel.model.states import Cause, State, diagram
+from tidewheel.observe import own_log
 from tidewheel.observe.catalogue import CATALOGUE
 from tidewheel.observe.catalogue import reference as metrics
 from tidewheel.settings import reference
@@ -69,6 +71,16 @@ def test_metrics_that_pages_name_exist() -> None:
     for page in DOCS:
         named = set(re.findall(r"`(tide_[a-z_]+[a-z])(?=[`{])", page.read_text()))
         assert named <= series, page.name
+
+
+def test_every_field_of_the_own_logs_is_explained() -> None:
+    words = set(re.findall(r"`(\w+)`", (ROOT / "docs/how-to/observe.md").read_text()))
+    assert {*own_log.FIELDS, "ts", "level", "msg", "logger", "pid", "process", "error"} <= words
+
+
+def test_every_word_of_a_template_is_explained() -> None:
+    page = (ROOT / "docs/how-to/notifications-and-alerts.md").read_text()
+    assert {f"${name}" for name in NAMES} <= set(re.findall(r"`(\$\w+)`", page))
 
 
 def test_the_table_of_settings_is_that_of_the_program() -> None:

@@ -143,6 +143,7 @@ def test_a_worker_that_is_told_to_end_finishes_its_job_and_leaves(
     assert workers[job["last_worker"]]["alive"] is False
 
 
+@pytest.mark.proof
 def test_the_job_of_a_killed_worker_runs_again_elsewhere(
     example: Example, client: httpx.Client, tmp_path: Path
 ) -> None:
@@ -157,6 +158,7 @@ def test_the_job_of_a_killed_worker_runs_again_elsewhere(
     assert (job["state"], job["losses"], job["token"]) == ("succeeded", 1, 2)
 
 
+@pytest.mark.proof
 def test_a_worker_that_lost_its_lease_is_not_believed_and_begins_anew(
     example: Example, client: httpx.Client, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ async def test_jobs_that_are_left_in_peace_are_found_clean(store: str) -> None:
         assert figures.executions == 8
 
 
+@pytest.mark.proof
 async def test_a_task_that_outlives_its_worker_is_caught() -> None:
     async with Arena("sqlite", command=naive) as arena:
         job = await arena.submit("nap", seconds=60)
@@ -53,6 +54,7 @@ async def test_a_task_that_outlives_its_worker_is_caught() -> None:
         require(history, kills=1, executions=2)
 
 
+@pytest.mark.proof
 async def test_a_worker_that_was_stopped_past_its_lease_is_caught_when_it_goes_on() -> None:
     async with Arena("sqlite", command=naive) as arena:
         job = await arena.submit("nap", seconds=60)

@@ -180,7 +180,10 @@ PLANTED: dict[str, list[list[Record]]] = {
     "RAN_ON": [
         [*submitted(), *ran(last=8.0, ok=False), *cancelled("cancelling", t=1.5, token=1), ended(state="cancelled")],
         [*submitted(), *ran(), ended(finished=1.9)],
+        # Called over while it ran.
+        [*submitted(), *ran(ok=False), *cancelled(t=1.5, token=1), ended(state="cancelled")],
     ],
+    "CANCEL_IGNORED": [[*submitted(), *ran(), *cancelled("running", t=1.5, token=1), ended()]],
     "CANCEL_OVERWRITTEN": [
         [*submitted(), *ran(), *cancelled(t=2.1), ended()],
         [*submitted(), *ran(ok=False), *cancelled("cancelling", t=1.5, token=1), ended(state="dead", failures=1)],

@@ -22,6 +22,7 @@ from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.states import State
 from tidewheel.observe import Described, Registry, page
 from tidewheel.observe.catalogue import CHORE_ITEMS, CHORE_SECONDS, CHORES, LEADER
+from tidewheel.observe.own_log import JsonFormatter
 from tidewheel.store.base import Store
 from tidewheel.store.sqlite import open_store
 from tidewheel.testing import FakeClock
@@ -322,6 +323,7 @@ async def test_a_chore_that_fails_is_logged_and_tried_again_and_stops_no_other(
     clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     good, tries = Counter(), Counter()
+    caplog.handler.setFormatter(JsonFormatter({}))
 
     async def fail() -> int:
         await tries()
@@ -335,6 +337,7 @@ async def test_a_chore_that_fails_is_logged_and_tried_again_and_stops_no_other(
     assert "bad" in record.getMessage()
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
+    assert '"chore":"bad"' in caplog.text
 
 
 async def test_more_than_is_cleared_in_one_go_is_cleared_right_after(clock: FakeClock) -> None:

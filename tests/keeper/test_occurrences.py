@@ -12,6 +12,7 @@ import pytest
 from tests.builders import DAY, HOUR, MINUTE, SECOND, a_claim, a_schedule, a_worker
 from tidewheel.errors import Unavailable
 from tidewheel.keeper import Keeper, Occurrences, chores_of
+from tidewheel.keeper.occurrences import duties_of
 from tidewheel.model.misfire import Misfire
 from tidewheel.model.overlap import Overlap
 from tidewheel.model.schedule import Fate
@@ -65,6 +66,29 @@ async def test_occurrences_are_written_up_to_a_minute_ahead_and_renewed_at_half_
     for seconds, expected in ((29, 0), (1, 0), (1, 31), (29, 0)):
         await clock.advance(seconds * SECOND)
         assert await keeper.run_once() == expected
+
+
+async def test_the_shards_of_a_node_decide_in_turn(store: Store, clock: FakeClock) -> None:
+    """When all schedules fire in one second, the workers that start their jobs want the database, too."""
+    for number in range(64):
+        await store.create_schedule(a_schedule(f"s{number}", Interval(10 * SECOND)))
+    duties = [duty for _, duty in duties_of(store, clock)]
+    for duty in duties:
+        await duty.run_once()
+    await clock.advance(10 * SECOND)
+    decide, deciding, most = store.decide_overlaps, set[int](), 0
+
+    async def watched(shard: int, *, limit: int = 500) -> int:
+        nonlocal most
+        deciding.add(shard)
+        most = max(most, len(deciding))
+        done = await decide(shard, limit=limit)
+        deciding.remove(shard)
+        return done
+
+    store.decide_overlaps = watched  # type: ignore[method-assign]
+    assert sum(await asyncio.gather(*(duty.run_once() for duty in duties))) == 64
+    assert most == 1
 
 
 async def test_it_sleeps_until_the_next_decision(store: Store, clock: FakeClock) -> None:

@@ -9,8 +9,11 @@ from contextvars import copy_context
 
 import pytest
 
+from tests.builders import a_run
 from tidewheel.errors import Invalid
-from tidewheel.observe.own_log import LogSetup, TextFormatter, announce, log_setup, note, write_log
+from tidewheel.model.job import Options
+from tidewheel.model.trace import Trace
+from tidewheel.observe.own_log import LogSetup, TextFormatter, about, announce, concern, log_setup, note, write_log
 
 KEY = "tide_abcdefgh_" + "x" * 49
 Write = Callable[[LogSetup], io.StringIO]
@@ -54,6 +57,33 @@ def test_json_is_one_object_a_line_with_what_the_event_is_about(write: Write) ->
     assert "request_id" not in second, "what one request noted is not of another"
     assert third["error"].endswith("ValueError: broken")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", first["ts"])
+
+
+def test_an_event_of_a_run_says_which_job_attempt_and_trace_it_is_about(write: Write) -> None:
+    out = write(LogSetup("json"))
+    log = logging.getLogger("tidewheel.worker.host")
+    run = a_run(Options(traceparent=f"00-{'a' * 32}-{'b' * 16}-01"), kind="mail", tenant="acme", failures=2)
+    other = a_run(kind="report")
+
+    def attempt() -> None:
+        concern(run)
+        log.warning("waits")
+        log.warning("another makes way", extra=about(other))
+        concern(run, Trace(f"00-{'c' * 32}-{'d' * 16}-01"))
+        log.warning("in a span of its own")
+        concern(None)
+        log.warning("over")
+
+    copy_context().run(attempt)
+    log.warning("something else")
+    waits, away, spans, *rest = map(json.loads, out.getvalue().splitlines())
+
+    expected = {"job_id": str(run.job_id), "kind": "mail", "tenant": "acme", "attempt": 3, "trace_id": "a" * 32}
+    assert expected.items() <= waits.items()
+    assert {"job_id": str(other.job_id), "kind": "report", "attempt": 1}.items() <= away.items()
+    assert spans["trace_id"] == "c" * 32
+    assert not [event for event in rest if "job_id" in event or "trace_id" in event]
+    assert about(None) == {}
 
 
 def test_text_is_one_line_an_event_and_nobody_can_make_up_a_second_one(write: Write) -> None:

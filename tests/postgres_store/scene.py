@@ -251,6 +251,9 @@ HOT: Final[Mapping[str, Hot]] = {
     "lane_facts": _hot("job_due", lambda _: [], 10, flat=False),
     "schedule_facts": _hot("job_schedule", lambda _: [], 20, flat=False),  # those that are first in line
     "happenings": _hot("job_pkey", lambda _: [100], 100),
+    "late_jobs": _hot(
+        "job_due, job_limited, job_pkey", lambda _: [None, None, BEGINNING.run_at, LAST, LATE, 5], 60, flat=False
+    ),
     "agenda": _hot("job_start_by", lambda _: [8], 1),
     "lock_expired": _hot("job_start_by", lambda _: [1000], 20),
     "stop_behind": _hot("job_running, job_pkey, Tid Scan", lambda s: [[s.lane], "why", True], 4 * BATCH, flat=False),

@@ -1,5 +1,6 @@
 """What is wrong with PostgreSQL itself is told with its cause, and is over when that is."""
 
+import secrets
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,8 @@ from tidewheel.keeper.alerts import Watch
 from tidewheel.model.alert import Alert, AlertState, Rule
 from tidewheel.model.alert_bounds import Bounds
 from tidewheel.store.base import Store
+from tidewheel.store.postgres.alerting import gaps_of
+from tidewheel.store.postgres.connection import SQL
 from tidewheel.store.postgres.migrate import migrate
 
 NOTE = "INSERT INTO tidewheel.outbox (at, event) SELECT now(), 'dead' FROM generate_series(1, 300)"
@@ -61,6 +64,8 @@ async def test_what_outlives_its_connection_is_told_until_it_is_gone(connect: Co
                 await raw.execute(step)
             held = {alert.subject: alert.told for alert in await firing(store, Rule.HELD_SNAPSHOT)}
             assert set(held) == {"prepared transfer", "slot copy"}
+            older = SQL["snapshot_facts"].replace("inactive_since", "unknown_before_17")
+            assert {row["holder"] for row in await raw.fetch(older)} == {"prepared transfer"}, "no more, and no error"
             assert held["prepared transfer"].startswith("the prepared transaction transfer has held a snapshot for")
             await raw.execute("SELECT pg_logical_emit_message(false, 'tide', repeat('x', 3000000), true)")
             (behind,) = await firing(store, Rule.REPLICA_LAG)
@@ -70,6 +75,24 @@ async def test_what_outlives_its_connection_is_told_until_it_is_gone(connect: Co
             assert await firing(store, Rule.HELD_SNAPSHOT) == []
             assert await firing(store, Rule.REPLICA_LAG) == []
         await raw.close()
+
+
+async def test_what_alerts_cannot_see_is_said_with_what_to_do(postgres_database: str, connect: Connect) -> None:
+    assert gaps_of(17, sees_all=True) == []
+    (slots,) = gaps_of(16, sees_all=True)
+    assert slots.startswith("PostgreSQL 16 does not say since when a replication slot is unused (from 17 on)")
+    assert "database.replica_lag tells of them" in slots
+    raw, other = await connect(postgres_database), f"tide_test_{secrets.token_hex(4)}"
+    async with opened(postgres_database, pool_size=1) as store:
+        assert await store.alert_gaps() == []
+        await raw.execute(f"CREATE ROLE {other}")
+        try:
+            await store._db.read(lambda connection: connection.execute(f"SET ROLE {other}"))
+            (others,) = await store.alert_gaps()
+            assert others.endswith("grant pg_monitor to the user of the database")
+            await store._db.read(lambda connection: connection.execute("RESET ROLE"))
+        finally:
+            await raw.execute(f"DROP ROLE {other}")
 
 
 async def test_dead_rows_are_told_until_they_are_vacuumed(postgres_database: str, connect: Connect) -> None:

@@ -106,6 +106,7 @@ async def test_a_plan_made_for_the_empty_table_stays_right_when_it_fills(
     _check({"a plan that was kept": old, "a plan made anew": new})
 
 
+@pytest.mark.proof
 async def test_with_half_a_million_jobs_of_the_future_no_statement_looks_at_them(
     postgres_database: str, connect: Connect
 ) -> None:

@@ -9,6 +9,7 @@ import asyncpg
 import psycopg
 import pytest
 from sqlalchemy import NullPool, create_engine
+from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.orm import Session
 
 from tests.postgres import SharedPostgres
@@ -235,6 +236,30 @@ async def test_a_connection_in_no_transaction_is_refused(task: Task[..., Any], p
         with plain.transaction():
             job = task.using(connection=plain).enqueue(1)
     assert await job.astate() is State.QUEUED
+
+
+async def test_a_connection_in_pipeline_mode_is_refused(task: Task[..., Any], postgres_database: str) -> None:
+    with psycopg.connect(postgres_database) as plain:
+        with plain.pipeline(), pytest.raises(Invalid, match="in pipeline mode"):
+            task.using(connection=plain).enqueue(1)
+        assert task.using(connection=plain).enqueue(1).created
+    async with await psycopg.AsyncConnection.connect(postgres_database) as waiting:
+        async with waiting.pipeline():
+            with pytest.raises(Invalid, match="in pipeline mode"):
+                await task.using(connection=waiting).aenqueue(1)
+        assert (await task.using(connection=waiting).aenqueue(1)).created
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+async def test_a_connection_of_sqlalchemy_that_commits_by_itself_is_refused(
+    task: Task[..., Any], postgres_database: str, driver: str
+) -> None:
+    url = drivers.dialect(postgres_database, driver)
+    engine = create_async_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    async with engine.connect() as connection:
+        with pytest.raises(Invalid, match="in no transaction"):
+            await task.using(connection=connection).aenqueue(1)
+    await engine.dispose()
 
 
 async def test_the_face_must_fit_the_connection(task: Task[..., Any], postgres_database: str) -> None:

@@ -102,6 +102,7 @@ def _late(a: int, ctx: Context) -> None: ...
     ("options", "function", "field"),
     [
         ({"name": "a b"}, None, "kind"),
+        ({"name": ""}, None, "kind"),
         ({"name": "command"}, None, "kind"),
         ({"queue": ""}, None, "queue"),
         ({"priority": "urgent"}, None, "priority"),

@@ -29,8 +29,6 @@ from tidewheel.store.base import Store
 from tidewheel.store.scheduling import SHARDS
 from tidewheel.testing import FakeClock
 
-pytestmark = pytest.mark.slow
-
 AHEAD = 4 * DAY
 """Longer than in production, so that the year has fewer turns."""
 SEEDS = range(7, 27) if os.environ.get("TIDE_LONG") else (7,)
@@ -263,6 +261,7 @@ async def begin(backend: Backend, seed: int) -> World:
     return World(backend, await backend.open(), random.Random(seed))  # the same year each time
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_a_year_of_fifty_schedules_is_accounted_for(sqlite: Backend, seed: int) -> None:
     world = await begin(sqlite, seed)
@@ -276,8 +275,18 @@ async def test_a_year_of_fifty_schedules_is_accounted_for(sqlite: Backend, seed:
         assert world.did[deed], deed
 
 
+@pytest.mark.proof
 async def test_six_weeks_on_postgresql_are_accounted_for(postgres: Backend) -> None:
-    world = await begin(postgres, 8)
+    await live_six_weeks(postgres)
+
+
+@pytest.mark.slow
+async def test_six_weeks_are_accounted_for(sqlite: Backend) -> None:
+    await live_six_weeks(sqlite)
+
+
+async def live_six_weeks(backend: Backend) -> None:
+    world = await begin(backend, 8)
 
     await world.live(BEGIN + 42 * DAY, range(HOW_MANY - 20, HOW_MANY))
 

@@ -299,6 +299,59 @@ async def cling() -> None:
             print("never")
 
 
+# What asks for more, and what leaves
+
+
+@app.task(name="again.async", retry=False)
+async def again_async(times: int) -> list[str]:
+    """Be enqueued again and again; return the ids of all that follow."""
+    if not times:
+        return []
+    follower = await again_async.aenqueue(times - 1)
+    return [str(follower.id), *await follower.aresult("60s")]
+
+
+@app.task(name="again.plain", retry=False)
+def again_plain(times: int) -> None:
+    again_plain.enqueue(times - 1)
+
+
+@app.task(name="leave", retry=False)
+async def leave(how: str) -> None:
+    """End the program, as a library might, in a task of its own."""
+
+    async def go() -> None:
+        await asyncio.sleep(0)
+        raise KeyboardInterrupt if how == "interrupt" else SystemExit(3)
+
+    if how == "group":
+        async with asyncio.TaskGroup() as group:
+            group.create_task(go())
+    await asyncio.gather(go(), asyncio.sleep(0))
+
+
+@app.task(name="fork.async", retry=False)
+async def fork_async(*, suspends: bool) -> int:
+    """Fork, come back in the copy as well, and return how that one ended."""
+    pid = os.fork()
+    if pid == 0:
+        if suspends:
+            await asyncio.sleep(PATIENCE)
+        return 0
+    _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+class Leaving(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+@app.task(name="leave.told", retry=False)
+async def leave_told() -> None:
+    raise Leaving
+
+
 # Sharing
 
 

@@ -13,7 +13,7 @@ from tidewheel.model.resources import NO_NEEDS, Needs
 from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.states import Cause
 from tidewheel.tasks.definition import Preempt
-from tidewheel.tasks.ending import End, Ended, outcome_of
+from tidewheel.tasks.ending import KNOWN_ELSEWHERE, End, Ended, outcome_of, refused
 from tidewheel.worker.capacity import free_of
 from tidewheel.worker.lease import Lease
 from tidewheel.worker.preempt import next_to_resume, victim
@@ -132,6 +132,15 @@ def test_pausing_is_chosen_over_starting_anew() -> None:
     pausable, younger = Occupant(since=1.0), Occupant(preempt="requeue", since=2.0)
 
     assert victim([younger, pausable]) is pausable
+
+
+def test_a_run_whose_task_is_not_known_any_more_is_given_back_uncounted() -> None:
+    run = a_run(failures=1)
+
+    for outcome in (outcome_of(run, Ended(end=End.UNKNOWN), 0.5), refused(run, 0.0, known=False)):
+        assert outcome is not None
+        assert (outcome.cause, outcome.error, outcome.delay) == (Cause.RELEASED, None, KNOWN_ELSEWHERE)
+    assert refused(run, 0.0, known=True) is None
 
 
 def test_the_most_urgent_goes_on_first() -> None:

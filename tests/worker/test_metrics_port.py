@@ -36,15 +36,16 @@ async def say(url: str, words: bytes) -> bytes:
 
 
 async def test_three_pages_and_a_head_are_answered() -> None:
-    async with a_port() as url, httpx.AsyncClient(base_url=url) as client:
+    async with a_port() as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         assert (await client.get("/metrics?name[]=x")).text == "tide_up 1\n"
         head = await client.head("/metrics")
         assert (head.content, head.headers["content-length"]) == (b"", "10")
         assert (await client.get("/readyz")).status_code == 200
         assert (await client.get("/metrics/x")).status_code == 404
         assert (await client.delete("/metrics")).headers["allow"] == "GET, HEAD"
-    async with a_port(ready=False) as url, httpx.AsyncClient(base_url=url) as client:
-        assert [(await client.get(path)).status_code for path in ("/livez", "/readyz")] == [200, 503]
+    async with a_port(ready=False) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+        paths = ("/livez", "/readyz", "/healthz")
+        assert [(await client.get(path)).status_code for path in paths] == [200, 503, 503]
 
 
 async def test_whoever_does_not_speak_plainly_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 
 from tests.builders import a_run
@@ -16,6 +17,7 @@ from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome, Verdict
 from tidewheel.model.retry import RetryPolicy
 from tidewheel.model.states import Cause
 from tidewheel.observe import Registry
+from tidewheel.observe.own_log import JsonFormatter
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.context import Context
 from tidewheel.testing import FakeClock
@@ -142,6 +144,25 @@ async def test_what_cannot_begin_since_the_store_is_away_is_given_back_uncounted
 
     assert (outcome.cause, outcome.error) == (Cause.RELEASED, None)
     assert outcome.delay > timedelta(0), "or it would come back at once, again and again"
+
+
+async def test_what_the_worker_says_about_a_run_names_its_job_kind_attempt_and_trace(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.handler.setFormatter(JsonFormatter({}))
+    served.place.away = Unavailable("away")
+    options = Options(retry=RetryPolicy(max_attempts=3), traceparent=f"00-{'a' * 32}-{'b' * 16}-01")
+    run = a_run(options, kind="large", failures=1)
+    served.accept(run)
+    while not caplog.text:
+        await served.clock.advance(timedelta(seconds=1))
+    served.place.away = None
+    await served.outcome()
+
+    event = msgspec.json.decode(caplog.text.splitlines()[0])
+    assert event["msg"].startswith("what a run leaves behind waits")
+    about = {"job_id": str(run.job_id), "kind": "large", "attempt": 2, "tenant": "default", "trace_id": "a" * 32}
+    assert about.items() <= event.items()
 
 
 async def test_what_is_damaged_is_the_end_of_a_run_that_needs_it(served: Served) -> None:

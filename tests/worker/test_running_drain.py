@@ -7,7 +7,12 @@ import pytest
 from tests.worker.running import CLOCK, Scene, until
 from tidewheel.model.states import State
 
-pytestmark = [pytest.mark.slow, pytest.mark.parametrize("empty_scene", ["sqlite", "postgres"], indirect=True)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize(
+        "empty_scene", ["sqlite", pytest.param("postgres", marks=pytest.mark.proof)], indirect=True
+    ),
+]
 LEASE = 30.0
 
 

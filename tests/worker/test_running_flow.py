@@ -9,6 +9,7 @@ from tests.worker.running import Scene, until
 from tidewheel import chain, group
 from tidewheel.model.states import State
 from tidewheel.sdk.task import Task
+from tidewheel.worker.slots import COPY
 
 pytestmark = [pytest.mark.slow, pytest.mark.parametrize("scene", ["sqlite", "postgres"], indirect=True)]
 OPTIONS = ("--slots", "2")
@@ -52,6 +53,48 @@ def test_a_task_with_a_rate_starts_as_often_as_it_may_across_workers(scene: Scen
     # The store counts by claims; a body begins some moments after its claim.
     assert begins[-1] - begins[0] > 18 * 0.05
     assert late[len(late) // 2] < LATE
+
+
+def test_what_a_task_enqueues_goes_to_the_database_of_its_worker(scene: Scene) -> None:
+    followers = scene.enqueue("again.async", 2).result("60s")
+
+    assert [scene.app.job(job_id).result("60s") for job_id in followers] == [followers[1:], []]
+
+
+def test_a_task_that_cannot_reach_the_database_is_told_so_and_enqueues_nothing(scene: Scene) -> None:
+    done = scene.enqueue("again.plain", 1).wait("60s")
+
+    assert (done.state, done.error and done.error.reason) == (State.DEAD, "error")
+    assert done.error is not None
+    assert "database: this task was not told of one" in done.error.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "args", "why"),
+    [
+        ("leave", ("gather",), "SystemExit: 3"),
+        ("leave", ("group",), "SystemExit: 3"),
+        ("leave", ("interrupt",), "KeyboardInterrupt"),
+        ("leave.told", (), "Leaving: (its text cannot be shown)"),
+    ],
+)
+def test_a_task_that_leaves_the_program_leaves_alone(scene: Scene, kind: str, args: tuple[str, ...], why: str) -> None:
+    flag = scene.flag()
+    others = [scene.enqueue("wait.async", str(flag)) for _ in range(len(scene.workers))]
+    for other in others:
+        scene.running(other)
+
+    done = scene.enqueue(kind, *args).wait("60s")
+    flag.touch()
+
+    assert (done.state, done.error and done.error.message) == (State.DEAD, why)
+    assert [other.wait("60s").token for other in others] == [1] * len(others)
+    assert all(other.info().state is State.SUCCEEDED for other in others)
+
+
+@pytest.mark.parametrize("suspends", [False, True])
+def test_a_copy_that_a_task_makes_of_its_runner_ends_when_it_comes_back(scene: Scene, suspends: bool) -> None:  # noqa: FBT001
+    assert scene.enqueue("fork.async", suspends=suspends).result("60s") == COPY
 
 
 def test_results_are_passed_on_through_a_chain_with_a_group(scene: Scene) -> None:

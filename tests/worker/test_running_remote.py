@@ -96,6 +96,7 @@ def test_the_limits_that_its_tasks_declare_are_told_to_the_server(scene: Scene) 
     assert "limits of tasks that are new or changed" in scene.workers[0].said
 
 
+@pytest.mark.proof
 def test_a_worker_that_was_killed_loses_its_job_to_another(scene: Scene) -> None:
     flag = scene.flag()
     first = scene.workers[0]

@@ -12,7 +12,9 @@ from tidewheel.store.base import JobFilter
 
 pytestmark = pytest.mark.slow
 APP = "tests.worker.scheduled_app:app"
-BOTH = pytest.mark.parametrize("empty_scene", ["sqlite", "postgres"], indirect=True)
+BOTH = pytest.mark.parametrize(
+    "empty_scene", ["sqlite", pytest.param("postgres", marks=pytest.mark.proof)], indirect=True
+)
 
 
 def schedules(scene: Scene) -> dict[str, Schedule]:

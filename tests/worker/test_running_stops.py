@@ -106,7 +106,10 @@ def test_a_timeout_is_tried_again_as_the_policy_says(scene: Scene) -> None:
     job.cancel()
 
 
-@pytest.mark.parametrize("kind", ["block", "block.below", "cling"])
+@pytest.mark.parametrize(
+    "kind",
+    ["block", pytest.param("block.below", marks=pytest.mark.proof), pytest.param("cling", marks=pytest.mark.proof)],
+)
 def test_an_async_function_that_does_not_let_go_is_ended_with_its_runner(empty_scene: Scene, kind: str) -> None:
     """The beats go on meanwhile: the loop is held for longer than the lease of 2 s, and the host stays who it is."""
     scene = empty_scene

@@ -117,3 +117,9 @@ def check_log(text: str) -> None:
     ends = {event["msg"].split(": ")[1]: event for event in events if event["msg"].startswith("job ")}
     assert ends.keys() == {"returned", "gave_up"}
     assert all(event["job_id"] in event["msg"] and event["tenant"] == "default" for event in ends.values())
+    assert {(event["kind"], event["attempt"]) for event in ends.values()} <= {
+        (kind, 1) for kind in ("command", "traced.async", "traced.plain")
+    }
+    assert {event["trace_id"] for event in (*ends.values(), *access)} == {TRACE}
+    assert {event["kind"] for event in access} == {"command", "traced.async", "traced.plain"}
+    assert {event["job_id"] for event in ends.values()} <= {event["job_id"] for event in access}

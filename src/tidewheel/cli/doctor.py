@@ -66,8 +66,8 @@ COLUMNS: Final[Columns[Finding]] = {
 def doctor(session: Session, context: typer.Context, *, blobs: Blobs = None) -> None:
     """Look whether everything is as it should be, and say what to do where not.
 
-    Looks at the program, the settings, the database or the server and its clock, the workers, the isolation of tasks,
-    the place for large things, and the room on disks. Exits with 1 if something is bad.
+    Looks at the program, the settings, the database or the server and its clock, the workers, what alerts can see, the
+    isolation of tasks, the place for large things, and the room on disks. Exits with 1 if something is bad.
     """
     settings = list(_settings(context.find_root()))
     findings = [_program(), *settings, *_store(session), *_blobs(session, blobs), *_layers(), *_rooms(session)]
@@ -110,6 +110,7 @@ def _store(session: Session) -> Iterator[Finding]:
         yield Finding(what, Health.GOOD, f"{place} has schema {number}, which this program fits")
         yield from session.ask(_clock)
         yield from session.ask(_workers)
+        yield from session.ask(_alerts)
     except TideError as error:
         yield Finding(what, Health.BAD, f"{place}: {error}")
 
@@ -153,6 +154,12 @@ async def _workers(store: Store) -> list[Finding]:
     if alive := await store.workers(alive=True):
         return [Finding("workers", Health.GOOD, f"{len(alive)} are alive")]
     return [Finding("workers", Health.WARNING, "none is alive: start one by `tide worker`, or all by `tide up`")]
+
+
+async def _alerts(store: Store) -> list[Finding]:
+    if gaps := await store.alert_gaps():
+        return [Finding("alerts", Health.WARNING, gap) for gap in gaps]
+    return [Finding("alerts", Health.GOOD, "all that the rules ask of the database can be seen")]
 
 
 def _blobs(session: Session, chosen: str | None) -> Iterator[Finding]:

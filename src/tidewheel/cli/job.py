@@ -38,7 +38,8 @@ from tidewheel.clock import SystemClock
 from tidewheel.errors import Conflict
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.statuses import shown_as
-from tidewheel.store.base import JobFilter, Page, Store
+from tidewheel.store.base import JobFilter, Store
+from tidewheel.store.pages import Page
 from tidewheel.tasks.durations import parse_duration
 
 app = group("Look at jobs and steer them.")

@@ -112,8 +112,14 @@ class AsyncClient(
 
     async def attempts(self, job_id: UUID) -> list[Attempt]:
         """Return the attempts of a job, first to last."""
-        found = await self._transport.get(f"/v1/jobs/{job_id}/attempts", AttemptList)
-        return [attempt.record(job_id) for attempt in found.attempts]
+        found: list[Attempt] = []
+        query: dict[str, Any] = {}
+        while True:
+            page = await self._transport.get(f"/v1/jobs/{job_id}/attempts", AttemptList, query)
+            found = [*(attempt.record(job_id) for attempt in page.attempts), *found]
+            if page.next_before is None:
+                return found
+            query["before"] = page.next_before
 
     async def result(self, job_id: UUID, *, wait: float = 0) -> Any:
         """Return what a job returned, and wait up to so many seconds for it.

@@ -106,6 +106,12 @@ def _telling(store: Store, clock: Clock, upkeep: Upkeep) -> list[Chore]:
     hour = timedelta(hours=1)
     return [
         Chore("notifications", timedelta(minutes=1), postman.run_once, wanted=_until_a_message, stop=postman.stop),
+        Chore(
+            "lateness",
+            timedelta(minutes=1),
+            partial(_in_pieces, store.notice_late),
+            wanted=lambda seen: _NOW if seen.awaited else None,
+        ),
         Chore("alerts", timedelta(seconds=30), Watch(store, upkeep.bounds).run_once),
         _clearing("old-alerts", hour, store.retire_alerts),
         _clearing("old-deliveries", hour, store.retire_deliveries),

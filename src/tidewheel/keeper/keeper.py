@@ -12,6 +12,7 @@ from tidewheel.clock import Clock
 from tidewheel.errors import Unavailable
 from tidewheel.keeper.chores import Chore
 from tidewheel.keeper.record import ChoreRecord
+from tidewheel.observe.own_log import note
 from tidewheel.store.keeping import DutyStore
 
 LEASE: Final = timedelta(seconds=3.3)
@@ -122,6 +123,7 @@ class Keeper:
             await self._clock.sleep(pause)
 
     async def _repeat(self, chore: Chore) -> None:
+        note(chore=chore.name)
         while True:
             await self._be_called(chore)
             try:

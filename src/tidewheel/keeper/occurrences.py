@@ -5,6 +5,7 @@ starts on time whatever becomes of the keeper meanwhile. Each shard of the sched
 that do the same duty do no harm: what the second records or decides, the store finds done.
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -40,7 +41,14 @@ class Occurrences:
     """Looks after the schedules of one shard."""
 
     def __init__(
-        self, store: OccurrenceStore, clock: Clock, shard: int, *, ahead: timedelta = AHEAD, fault: Fault = silent
+        self,
+        store: OccurrenceStore,
+        clock: Clock,
+        shard: int,
+        *,
+        ahead: timedelta = AHEAD,
+        fault: Fault = silent,
+        turn: asyncio.Lock | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -48,6 +56,7 @@ class Occurrences:
         self._ahead = ahead
         self._near = ahead / 2
         self._fault = fault
+        self._turn = turn or asyncio.Lock()
         self._wake_at: float | None = None
         self._decided_at = float("-inf")
         self._unplanned: dict[UUID, int] = {}
@@ -79,7 +88,8 @@ class Occurrences:
             self._fault("looked")
             if ahead.next_decision is not None and ahead.next_decision <= ahead.now:
                 self._decided_at = looked_at
-                done += await self._store.decide_overlaps(self._shard)
+                async with self._turn:
+                    done += await self._store.decide_overlaps(self._shard)
                 self._fault("decided")
             plans = [planned for each in ahead.schedules if (planned := self._plan(each, ahead.now)) is not None]
             for piece in _pieces(plans):
@@ -118,7 +128,7 @@ class Occurrences:
         """Tell people of a schedule that needs them, once for each of its versions."""
         if self._unplanned.get(schedule_id) != version:
             self._unplanned[schedule_id] = version
-            _log.error("%s", why)
+            _log.error("%s", why, extra={"schedule": str(schedule_id)})
 
     def _next(self, ahead: Ahead, plans: Sequence[Plan], looked_at: float) -> float | None:
         """Return when, on the own clock, there will be something to do, if anything."""
@@ -143,8 +153,12 @@ class Occurrences:
 
 
 def duties_of(store: OccurrenceStore, clock: Clock) -> list[tuple[str, Occurrences]]:
-    """Return the duty of each shard with its name."""
-    return [(f"occurrences/{shard}", Occurrences(store, clock, shard)) for shard in range(SHARDS)]
+    """Return the duty of each shard with its name.
+
+    They decide in turn: when very many are due in one second, workers that start them come first.
+    """
+    turn = asyncio.Lock()
+    return [(f"occurrences/{shard}", Occurrences(store, clock, shard, turn=turn)) for shard in range(SHARDS)]
 
 
 def _is_behind(planned: Plan, now: datetime) -> bool:

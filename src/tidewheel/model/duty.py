@@ -44,6 +44,8 @@ class Agenda(msgspec.Struct, frozen=True, kw_only=True):
     """Whether children of ended jobs are still to be told."""
     happened: bool = False
     """Whether something happened that someone may want to hear of."""
+    awaited: bool = False
+    """Whether someone wants to hear of jobs that are late while they still wait."""
     next_delivery: datetime | None = None
     """When the first message is to be sent."""
     next_fires: tuple[datetime | None, ...] = ()

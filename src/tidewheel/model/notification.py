@@ -13,7 +13,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_duration, check_key, check_name, clean_text
+from tidewheel.model.checks import check_duration, check_key, check_name, clean_text, duration_text
 from tidewheel.model.message_text import check_template, fill
 
 LATE_AFTER: Final = timedelta(minutes=5)
@@ -52,7 +52,7 @@ MEANINGS: Final[Mapping[Event, str]] = {
     Event.EXPIRED: "a job was not started before its deadline",
     Event.DROPPED: "a gate dropped a job",
     Event.SKIPPED: "a job was left out, because a parent failed or the last run of its schedule was still alive",
-    Event.LATE: "the first run of a job began later than it should, by more than the subscription allows",
+    Event.LATE: "a job has not begun, or began, later than it should, by more than the subscription allows",
     Event.MISSED: "an occurrence of a schedule passed without a job",
     Event.RECOVERED: "a job succeeded that had failed before, or whose schedule's previous job was dead",
     Event.FIRING: "an alert began",
@@ -81,6 +81,11 @@ class SubscriptionSpec(msgspec.Struct, frozen=True, kw_only=True):
     late_after: timedelta = LATE_AFTER
     text: str = ""
     """The words of a message for people, with $kind, $event and the like; a sentence of ours if it is empty."""
+
+    @property
+    def watches_after(self) -> timedelta | None:
+        """How long a job may wait before it is told of; None if nobody asked."""
+        return self.late_after if Event.LATE in self.events else None
 
 
 class Subscription(SubscriptionSpec, frozen=True, kw_only=True):
@@ -245,6 +250,8 @@ def messages_of(happening: Happening, subscriptions: Iterable[Subscription]) -> 
 def key_of(happening: Happening, event: Event) -> str:
     """Return the id of an event: made of what it is about, so that a repetition has the same."""
     if happening.job_id is not None:
+        if event is Event.LATE:  # the same, whether it was seen while the job waits or when its run had ended
+            return f"{happening.job_id}.{event}"
         key = f"{happening.job_id}.{happening.token}.{event}"
         return key if happening.event in _OF_RUNS else f"{key}.{happening.id}"
     if happening.schedule_id is not None and happening.due_at is not None:
@@ -280,6 +287,13 @@ def envelope(happening: Happening, event: Event) -> dict[str, Any]:
         **trace,
         "data": {name: value for name, value in data.items() if value is not None},
     }
+
+
+def still_waits(happening: Happening) -> Happening:
+    """Return what is told of a job that is due and has not begun."""
+    waits = timedelta(0) if happening.due_at is None else happening.at - happening.due_at
+    told = f"it waits for {duration_text(timedelta(seconds=int(waits.total_seconds())))} beyond its time"
+    return msgspec.structs.replace(happening, detail={"told": told})
 
 
 def next_try(tries: int, begun_at: datetime, now: datetime) -> datetime | None:

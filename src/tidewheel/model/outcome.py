@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import MAX_JSON_DEPTH, check_json_text, clean_text
+from tidewheel.model.checks import MAX_JSON_DEPTH, MAX_NAME, check_json_text, clean_text
 from tidewheel.model.states import Cause, State, end_of_run, move
 
 NO_DELAY = timedelta(0)
@@ -22,6 +22,10 @@ MAX_RESULT_BYTES: Final = 64 * 1024
 """How large a result may be that is stored with its job; larger ones belong elsewhere, with a `result_location`."""
 MAX_LARGE_RESULT: Final = 64 * 1024 * 1024
 """How large a result may be at all, as JSON."""
+
+MAX_MESSAGE: Final = 2_000
+MAX_DETAIL: Final = 16 * 1024
+"""Characters of what a run says of its failure."""
 
 LOCATION_SCHEME: Final = "blob:"
 
@@ -36,6 +40,18 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """For example a traceback."""
     exit_code: int | None = None
     """Of a command."""
+
+
+def shortened(failure: Failure) -> Failure:
+    """Return a failure within its bounds."""
+    detail = None if failure.detail is None else end_of(failure.detail)
+    reason, message = failure.reason[:MAX_NAME], failure.message[:MAX_MESSAGE]
+    return Failure(reason=reason, message=message, detail=detail, exit_code=failure.exit_code)
+
+
+def end_of(detail: str) -> str:
+    """Return the end of a long detail: the last lines of a traceback tell most."""
+    return detail if len(detail) <= MAX_DETAIL else "…" + detail[1 - MAX_DETAIL :]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

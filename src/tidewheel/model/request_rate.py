@@ -39,24 +39,19 @@ class Allowance(msgspec.Struct, frozen=True):
     """Whole seconds until one more is allowed; 0 if this one was."""
 
 
-def take(level: Level[float] | None, rate: Rate, now: float, cost: int = 1) -> Allowance:
-    """Decide on a request that counts as `cost`; None is the level of a bucket that nobody has taken from.
-
-    A cost above the burst is allowed when the bucket is full, and then owed: nothing is impossible, it only takes its
-    time. What is refused takes nothing.
-    """
+def take(level: Level[float] | None, rate: Rate, now: float) -> Allowance:
+    """Decide on a request; None is the level of a bucket that nobody has taken from. What is refused takes nothing."""
     bucket = rate.bucket
     before = bucket.full(now) if level is None else bucket.filled(level, now)
-    needed = min(cost, rate.burst)
-    allowed = before.whole() >= needed
-    left = before.after(cost) if allowed else before
+    allowed = before.whole() >= 1
+    left = before.after(1) if allowed else before
     return Allowance(
         allowed=allowed,
         left=left,
         limit=rate.burst,
         remaining=left.whole(),
         reset=math.ceil(bucket.wait(left, rate.burst)),
-        retry_after=0 if allowed else max(1, math.ceil(bucket.wait(before, needed))),
+        retry_after=0 if allowed else max(1, math.ceil(bucket.wait(before, 1))),
     )
 
 

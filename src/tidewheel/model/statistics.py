@@ -16,7 +16,9 @@ from tidewheel.model.states import State
 MINUTE: Final = timedelta(minutes=1)
 HOUR: Final = timedelta(hours=1)
 KEEP_MINUTES: Final = timedelta(days=2)
-"""After this the minutes of an hour are merged."""
+"""For how long the minutes of an hour can be told apart."""
+DROP_MINUTES: Final = KEEP_MINUTES + HOUR
+"""When nobody reads them any more, by whichever clock."""
 KEEP_STATISTICS: Final = timedelta(days=400)
 MOST_POINTS: Final = 2000
 
@@ -58,6 +60,23 @@ class StatRow(NamedTuple):
     jobs: int
     delays: Histogram
     runs: Histogram
+
+
+class Spans(NamedTuple):
+    """Which rows to read: of hours and of minutes, each from one instant to before another."""
+
+    hours_since: datetime
+    hours_before: datetime
+    minutes_since: datetime
+    minutes_before: datetime
+
+
+def spans_of(where: StatFilter, now: datetime) -> Spans:
+    """Return which rows have it: hours for steps of hours and for what is long ago, else minutes."""
+    if not where.step % HOUR:
+        return Spans(begin_of(where.since, HOUR), where.before, where.before, where.before)
+    border = begin_of(now - KEEP_MINUTES, HOUR)
+    return Spans(where.since, min(where.before, border), max(where.since, border), where.before)
 
 
 def check_stat_filter(where: StatFilter) -> StatFilter:

@@ -23,6 +23,11 @@ class Trace(NamedTuple):
     traceparent: str
     tracestate: str | None = None
 
+    @property
+    def trace_id(self) -> str:
+        """The id of the whole trace."""
+        return self.traceparent.split("-")[1]
+
 
 def trace_of(traceparent: str | None, tracestate: str | None = None) -> Trace | None:
     """Return the place that two headers stand for, in the form of version 00; None if they stand for none."""

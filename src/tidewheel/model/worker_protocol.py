@@ -281,6 +281,7 @@ class LinesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Lines that are stored."""
 
     stored: int
+    """Fewer than were sent if the run has written more than is kept."""
 
 
 class Me(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """The log that a process of this program writes about itself, to its standard error: as text or as JSON.
 
 What tasks write is none of it: that goes to the logs of their runs. Events say what they are about by fields beside the
-message: those of the process, those of the request under way (`note`), and those that `extra` names.
+message: those of the process, those of the request or chore under way (`note`), those of the run under way (`concern`),
+and those that `extra` names; of a run that is not under way here, `extra=about(run)`.
 """
 
 import logging
@@ -15,11 +16,18 @@ from typing import Any, Final, Literal
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.job import Run
+from tidewheel.model.trace import Trace
+from tidewheel.observe.tracing import trace_in
+from tidewheel.tasks.ending import options_of
 
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 
-_FIELDS: Final = ("request_id", "tenant", "job_id", "worker_id", "endpoint", "status", "seconds")
+FIELDS: Final = (
+    *("request_id", "trace_id", "tenant", "job_id", "kind", "attempt", "schedule", "chore", "worker_id"),
+    *("endpoint", "status", "seconds"),
+)
 _QUIET: Final = ("apprise", "asyncio", "httpcore", "httpx", "opentelemetry", "urllib3")
 """Libraries that tell of every call, with addresses that may hold secrets; of them only what goes wrong is written."""
 _SECRETS: Final = (
@@ -28,6 +36,7 @@ _SECRETS: Final = (
     (re.compile(r"(?i)(password=)[^&\s'\"]+"), r"\1***"),
 )
 _noted: ContextVar[Mapping[str, str] | None] = ContextVar("tidewheel_log_fields", default=None)
+_concerned: ContextVar[tuple[Run, Trace | None] | None] = ContextVar("tidewheel_log_run", default=None)
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 _log = logging.getLogger("tidewheel")
 
@@ -63,6 +72,23 @@ def write_log(setup: LogSetup, **fields: str) -> None:
 def note(**fields: str) -> None:
     """Have the events of what is under way, such as a request, have these fields, too."""
     _noted.set({**(_noted.get() or {}), **fields})
+
+
+def concern(run: Run | None, trace: Trace | None = None) -> None:
+    """Have the events of what is under way say which run they are about, until it is None.
+
+    `trace` is the place of the run in a trace, if that is another one than the job was submitted with.
+    """
+    _concerned.set(None if run is None else (run, trace))
+
+
+def about(run: Run | None, trace: Trace | None = None) -> dict[str, Any]:
+    """Return the fields of an event that is about a run."""
+    if run is None:
+        return {}
+    fields = {"job_id": str(run.job_id), "kind": run.kind, "tenant": run.tenant, "attempt": run.attempt}
+    found = trace or trace_in(options_of(run.options))
+    return fields if found is None else {**fields, "trace_id": found.trace_id}
 
 
 def announce(setup: LogSetup, text: str) -> None:
@@ -104,7 +130,8 @@ class TextFormatter(logging.Formatter):
             "pid": record.process,
             **self._fields,
             **(_noted.get() or {}),
-            **{name: value for name in _FIELDS if (value := getattr(record, name, None)) is not None},
+            **about(*(_concerned.get() or (None,))),
+            **{name: value for name in FIELDS if (value := getattr(record, name, None)) is not None},
         }
         if record.exc_info is not None and record.exc_info[0] is not None:
             event["error"] = _without_secrets(self.formatException(record.exc_info))

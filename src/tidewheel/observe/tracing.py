@@ -53,12 +53,15 @@ def start(endpoint: str | None, process: str) -> Callable[[], None]:
         return _nothing
 
 
-@contextmanager
-def sending(specs: Sequence[JobSpec], given: Trace | None = None) -> Iterator[Sequence[JobSpec]]:
+def sending(specs: Sequence[JobSpec], given: Trace | None = None) -> AbstractContextManager[Sequence[JobSpec]]:
     """Submit jobs meanwhile as they come out: they remember the trace that was given, or the one of the caller."""
-    if not is_active():
-        yield [_within(spec, given) for spec in specs] if given is not None else specs
-        return
+    if is_active():
+        return _sending_spans(specs, given)
+    return nullcontext(specs if given is None else [_within(spec, given) for spec in specs])
+
+
+@contextmanager
+def _sending_spans(specs: Sequence[JobSpec], given: Trace | None) -> Iterator[Sequence[JobSpec]]:
     from tidewheel.observe import otel  # noqa: PLC0415 - as above
 
     with otel.sending(specs, given) as trace:

@@ -22,7 +22,7 @@ from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature, one_connection
 from tidewheel.sdk.tenants import Tenants
 from tidewheel.sdk.transaction import Transaction, arun_transaction
-from tidewheel.wiring import args_bound
+from tidewheel.wiring import anchored, args_bound
 
 T = TypeVar("T")
 
@@ -30,7 +30,8 @@ T = TypeVar("T")
 class App(Desk):
     """Declares tasks and enqueues jobs. Nothing is opened before the first job.
 
-    The database is `url`, or TIDE_DATABASE, or a SQLite file in the current folder. An `https://` address of a server
+    The database is `url`, or that of the worker which runs the app, or TIDE_DATABASE, or a SQLite file in the current
+    folder. An `https://` address of a server
     serves as well, with a `key` (or TIDE_KEY) if it asks for one. Large results are read from `blobs`, or TIDE_BLOBS,
     or a folder beside the SQLite file. The arguments of a job may have `max_args_bytes` as JSON, or
     TIDE_MAX_ARGS_BYTES, or 256 KiB; a server goes by its own setting. Methods whose names begin with `a`
@@ -48,7 +49,7 @@ class App(Desk):
         max_args_bytes: int | None = None,
     ) -> None:
         bound = None if max_args_bytes is None else args_bound(max_args_bytes)
-        place = Place(url, clock or SystemClock(), blobs, key, bound)
+        place = Place(None if url is None else anchored(url), clock or SystemClock(), blobs, key, bound)
         super().__init__(place, tenant=check_name("tenant", tenant))
 
     @property

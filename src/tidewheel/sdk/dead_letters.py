@@ -46,7 +46,16 @@ class DeadLetters:
     ) -> list[model.Job]:
         """Return dead letters, newest first, beginning after the id `after`."""
         chosen = self._where(where)
-        return await self._desk.use(lambda store: store.dead_letters(chosen, limit=limit, after=after))
+
+        async def read(store: Store) -> list[model.Job]:
+            page = await store.dead_letters(chosen, limit=limit, after=after)
+            found = page.jobs
+            while page.next is not None and len(found) < limit:
+                page = await store.dead_letters(chosen, limit=limit - len(found), after=page.next)
+                found += page.jobs
+            return found
+
+        return await self._desk.use(read)
 
     async def acount(self, **where: Unpack[DeadOptions]) -> int:
         """Count dead letters."""

@@ -102,7 +102,8 @@ def define(function: Any, declared: Declared) -> TaskDefinition:
         raise Invalid("function", f"must be a function, not {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise Invalid("function", f"{function.__qualname__} yields; a task returns its result")
-    kind = declared.get("name") or kind_of(function)
+    name = declared.get("name")
+    kind = kind_of(function) if name is None else name
     return TaskDefinition(
         kind=kind,
         function=function,

@@ -56,6 +56,12 @@ class Desk:
         """Wait before looking again whether a job has ended."""
         await self.stores.pause(seconds)
 
+    def work_for(self, database: str, blobs: str) -> None:
+        """Hand in where the worker takes its jobs that runs this app, unless the app itself says where."""
+        place = self.stores.place
+        if place.url is None:
+            self.stores.place = place._replace(url=database, blobs=place.blobs or blobs)
+
     # Handing in
 
     async def asubmit(self, specs: Sequence[JobSpec], connection: Any = None) -> list[Submitted]:

@@ -12,9 +12,14 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from tidewheel.blobs import Blobs
 from tidewheel.clock import Clock, SystemClock
+from tidewheel.errors import Invalid, Unavailable
 from tidewheel.sdk.portal import leak, portal
 from tidewheel.store.base import Store
 from tidewheel.wiring import DEFAULT_URL, blobs_url, open_blobs, open_store
+
+IN_A_TASK: Final = "TIDE_JOB_ID"
+"""A variable that tasks in processes of their own, and commands, have."""
+OTHERWISE: Final = "enqueue in an async function, which runs in the worker itself, or see `tide worker --env`"
 
 T = TypeVar("T")
 Work = Callable[[Store], Coroutine[Any, Any, T]]
@@ -25,7 +30,7 @@ class Place(NamedTuple):
     """Where an app keeps its jobs, and by which clock."""
 
     url: str | None
-    """None stands for TIDE_DATABASE, or a file in the current folder."""
+    """None stands for where the worker takes its jobs that runs the app, for TIDE_DATABASE, or a file right here."""
     clock: Clock = SystemClock()
     blobs: str | None = None
     """None stands for TIDE_BLOBS, or a folder beside the database."""
@@ -36,11 +41,20 @@ class Place(NamedTuple):
 
     @property
     def database(self) -> str:
-        return self.url or os.environ.get("TIDE_DATABASE") or DEFAULT_URL
+        """The URL. Raises Invalid in a task that was told of none: a file of its own would be gone with its folder."""
+        named = self.url or os.environ.get("TIDE_DATABASE")
+        if named is None and IN_A_TASK in os.environ:
+            raise Invalid("database", f"this task was not told of one: name it in App(…), {OTHERWISE}")
+        return named or DEFAULT_URL
 
     async def open(self) -> Store:
         """Open a store there."""
-        return await open_store(self.database, self.clock, self.key, self.max_args_bytes)
+        try:
+            return await open_store(self.database, self.clock, self.key, self.max_args_bytes)
+        except Unavailable as error:
+            if IN_A_TASK in os.environ:
+                raise Unavailable(f"{error}; a task in a process of its own may not reach it: {OTHERWISE}") from error
+            raise
 
     def open_blobs(self) -> Blobs:
         """Open the place for what is too large for a store."""

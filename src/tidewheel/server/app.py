@@ -7,23 +7,24 @@ Whatever goes wrong on the way becomes a problem document; only what nobody fore
 import asyncio
 import functools
 import logging
+import random
 import re
-import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import replace
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from tidewheel.errors import TideError
 from tidewheel.model.problem import CODES, Code
+from tidewheel.model.trace import trace_of
 from tidewheel.observe.own_log import note
 from tidewheel.server.access import Door, token_of
 from tidewheel.server.dashboard import Dashboard, request_of
 from tidewheel.server.docs_page import docs_of
 from tidewheel.server.endpoint import Answer, Call, Endpoint, RequestHeader, Stream
-from tidewheel.server.entrance import admit, charge
+from tidewheel.server.entrance import admit
 from tidewheel.server.guests import Guests, Ticket
 from tidewheel.server.incoming import ClientGone, Incoming
 from tidewheel.server.openapi import openapi_of
@@ -64,6 +65,7 @@ _NAME: Final = "tidewheel.endpoint"
 """Where the name of the endpoint is noted, for those who count."""
 _SHOWN: Final = "tidewheel.shown"
 """Where the path is noted that may be written into a log, if that is not the path itself."""
+_random = random.Random()  # noqa: S311 - tells requests apart, guards nothing
 _log = logging.getLogger(__name__)
 _access = logging.getLogger("tidewheel.access")
 
@@ -110,11 +112,11 @@ class App:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         given = headers.get("x-request-id", "")
-        request_id = given if _request_id(given) else secrets.token_hex(12)
+        request_id = given if given and _request_id(given) else f"{_random.getrandbits(96):024x}"
         service = self._service
         began = service.clock.monotonic()
         service.under_way += 1
-        note(request_id=request_id)
+        note(request_id=request_id, **_trace_in(headers))
         try:
             answer = await self._answer(scope, receive, headers, request_id)
             seconds = service.clock.monotonic() - began
@@ -182,13 +184,12 @@ class App:
             scope[_SHOWN] = endpoint.path  # whoever has a grant may use it, also one who reads it in a log
         ticket = Ticket(token_of(headers.get("authorization")), (scope.get("client") or ("",))[0])
         who = await admit(self._door, headers, ticket, endpoint, fields)
-        note(tenant=who.tenant)
+        note(tenant=who.tenant, **_job_in(endpoint, found.variables))
         recheck = functools.partial(self._door.recheck, *ticket)
         query = read_query(scope["query_string"], endpoint.query) if scope["query_string"] else endpoint.query()
-        pay = functools.partial(charge, self._door, ticket, fields)
-        call: Call[Any, Any] = Call(*who, found.variables, query, None, headers, recheck, pay)
+        call: Call[Any, Any] = Call(*who, found.variables, query, None, headers, recheck)
         answer = await self._run(endpoint, call, receive, ticket)
-        return answer if answer.stream is None else replace(answer, ticket=ticket)
+        return answer if answer.stream is None else answer.taken_by(ticket)
 
     async def _run(self, endpoint: Endpoint, call: Call[Any, Any], receive: Receive, ticket: Ticket) -> Answer:
         """Read the body and run the handler, each in its time."""
@@ -324,6 +325,17 @@ class App:
             self._streams -= 1
             gone.cancel()
             await stream.aclose()
+
+
+def _trace_in(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return in which trace a request came, for a log."""
+    trace = trace_of(headers["traceparent"]) if "traceparent" in headers else None
+    return {} if trace is None else {"trace_id": trace.trace_id}
+
+
+def _job_in(endpoint: Endpoint, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return which job a request is about, for a log."""
+    return {"job_id": str(variables["id"])} if endpoint.path.startswith("/v1/jobs/{id}") else {}
 
 
 def _log_access(scope: Scope, status: int, seconds: float) -> None:

@@ -53,8 +53,7 @@ class RequestHeader(enum.Enum):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[B_co, Q_co]):
+class Call(msgspec.Struct, Generic[B_co, Q_co], frozen=True):
     """One request, read and checked."""
 
     actor: Actor
@@ -67,8 +66,6 @@ class Call(Generic[B_co, Q_co]):
     headers: Mapping[str, str]
     recheck: Callable[[], Awaitable[None]]
     """Raises Unauthenticated once the key is not valid any more, for those who are answered for long."""
-    charge: Callable[[int], Awaitable[None]]
-    """Lets the request count as so many by the rate of its key. Raises Refused."""
     gone: "asyncio.Future[None] | None" = None
     """Done once the client is gone; there while someone wants to wait."""
 
@@ -78,8 +75,7 @@ class Call(Generic[B_co, Q_co]):
         return None if self.actor.everywhere and self.headers.get("tide-tenant") == ALL_TENANTS else self.tenant
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What an endpoint answers."""
 
     body: Any = None
@@ -91,6 +87,10 @@ class Answer:
     """What is sent instead of a body."""
     ticket: Ticket = NO_TICKET
     """Who takes the stream; filled in by the application."""
+
+    def taken_by(self, ticket: Ticket) -> "Answer":
+        """Return it with the one who takes it."""
+        return msgspec.structs.replace(self, ticket=ticket)
 
 
 Handler = Callable[[Service, Call[Any, Any]], Awaitable[Answer]]

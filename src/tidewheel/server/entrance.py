@@ -50,14 +50,6 @@ async def admit(
     return Visitor(admitted.actor, _tenant_of(admitted.actor, headers))
 
 
-async def charge(door: Door, ticket: Ticket, fields: list[tuple[str, str]], cost: int) -> None:
-    """Let a request count as so many; what the answer must say about the rate is put into the fields anew."""
-    admitted = await door.charge(*ticket, cost)
-    fields[:] = admitted.fields.items()
-    if admitted.too_often:
-        raise Refused("too-many", "too many jobs for the rate of this key")
-
-
 def check_may(actor: Actor, endpoint: Endpoint) -> None:
     """Raise Forbidden if an actor may not use an endpoint."""
     if endpoint.action is not None:

@@ -38,18 +38,19 @@ class Intake:
         self._waiting: list[Waiting] = []
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def submit(self, spec: JobSpec) -> Submitted:
+    async def submit(self, specs: Sequence[JobSpec]) -> list[Submitted]:
         """Do what `JobStore.submit` does, for one job."""
+        [spec] = specs
         if len(self._waiting) >= MOST_WAITING:
             raise Refused("overloaded", "too many submits wait", headers=[("retry-after", str(RETRY_AFTER))])
         if spec.id is not None:  # two of the same id must not meet in one group, of which neither knows
-            return (await self._store.submit([spec]))[0]
+            return await self._store.submit(specs)
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
         self._waiting.append(Waiting(spec, answer))
         if len(self._under_way) < AT_ONCE:
             self._under_way.add(task := asyncio.create_task(self._send()))
             task.add_done_callback(self._under_way.discard)
-        return await answer
+        return [await answer]
 
     async def _send(self) -> None:
         while self._waiting:

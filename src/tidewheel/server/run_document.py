@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -10,14 +10,13 @@ from msgspec import UNSET, Raw
 
 from tidewheel.errors import Invalid
 from tidewheel.model.job import Job, Run
-from tidewheel.model.log import LogLine
 from tidewheel.model.note import RunNote
-from tidewheel.model.outcome import NO_DELAY, Outcome
+from tidewheel.model.outcome import NO_DELAY, Outcome, shortened
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.retry import retries_left, retry_delay
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
-from tidewheel.model.worker_protocol import Claim, End, Line, Note, PriorityName, Registered, RunDocument
+from tidewheel.model.worker_protocol import Claim, End, Note, PriorityName, Registered, RunDocument
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import options_of
 
@@ -109,7 +108,7 @@ def outcome_of(end: End, field: str) -> Outcome:
         cause=cause,
         result=result,
         result_location=end.result_location,
-        error=end.error,
+        error=None if end.error is None else shortened(end.error),
         delay=NO_DELAY if end.delay is None else timedelta(seconds=end.delay),
         started_at=end.started_at,
         usage=end.usage,
@@ -145,11 +144,6 @@ def _note(note: Note, field: str) -> RunNote:
         checkpoint=checkpoint,
         paused=note.paused,
     )
-
-
-def line_of(line: Line, now: datetime) -> LogLine:
-    """Return a line as the store keeps it."""
-    return LogLine(line.job_id, line.token, line.number, line.at or now, line.stream, line.level, line.text)
 
 
 def raw(text: str | None) -> Raw:

@@ -15,6 +15,7 @@ from tidewheel.server.intake import Intake
 from tidewheel.server.metrics import ServerMetrics
 from tidewheel.server.places import Places
 from tidewheel.server.roster import Roster
+from tidewheel.server.run_lines import RunLines
 from tidewheel.server.views import Views
 from tidewheel.store.base import Store
 
@@ -62,6 +63,7 @@ class Service:
         self.doorbell = Doorbell(store, clock)
         self.roster = Roster(store)
         self.quotas = Quotas(store, clock)
+        self.run_lines = RunLines()
         self.audit = AuditRecorder(store, clock)
         self.eraser = Eraser(store, blobs)
         self.looks = asyncio.Semaphore(LOOKS_AT_ONCE)

@@ -25,6 +25,10 @@ class AlertStore(Protocol):
         """Return the numbers that the rules of `model.alert` judge, as of now."""
         ...
 
+    async def alert_gaps(self) -> list[str]:
+        """Say in words which facts this database, or this user of it, does not give: rules find nothing there."""
+        ...
+
     async def queue_waits(self) -> list[QueueFact]:
         """Return how long the first due job of each queue waits, as among the facts for alerts."""
         ...

@@ -40,6 +40,7 @@ from tidewheel.store.keeping import DutyStore, UpkeepStore
 from tidewheel.store.limiting import LimitStore
 from tidewheel.store.log_searching import LogSearchStore
 from tidewheel.store.notifying import ChannelStore, OutboxStore
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
@@ -100,14 +101,6 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     def finished(self) -> bool:
         """Whether finished jobs may be among them."""
         return self.states is None or not self.states.isdisjoint(FINAL)
-
-
-class Page(msgspec.Struct, frozen=True):
-    """One page of a list, newest first. A page may be short, even empty, while `next` leads on."""
-
-    jobs: list[Job]
-    next: UUID | None = None
-    """Where the next page begins (exclusive); None at the end."""
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -292,8 +285,10 @@ class SearchStore(Protocol):
         """
         ...
 
-    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
-        """Return the attempts of a job, first to last, the final one included. Raises NotFound."""
+    async def attempts(
+        self, job_id: UUID, *, tenant: str | None = None, before: int = NEWEST, limit: int = MOST_ATTEMPTS
+    ) -> list[Attempt]:
+        """Return the last attempts of a job before a token, first to last, the final one included. Raises NotFound."""
         ...
 
     async def parents_of(

@@ -1,8 +1,9 @@
 """What every store promises about numbers over time, and what both do to keep them.
 
 The statement that ends jobs also leaves a note of how late they began and how long they ran: one row for each lane and
-outcome of a batch. A duty folds the notes into rows of a minute, and minutes of two days ago into hours. Whoever
-reads adds what is not folded yet. Each of these steps is one transaction, so every end is counted once.
+outcome of a batch. A duty folds the notes into rows of a minute, which are kept for two days, and into rows of an hour.
+A chart of thirty days by the hour so reads no minutes. Whoever reads adds what is not folded yet. A fold is one
+transaction, so every end is counted once in each.
 """
 
 from collections import Counter
@@ -24,7 +25,8 @@ class StatStore(Protocol):
     async def statistics(self, where: StatFilter) -> list[StatPoint]:
         """Return the numbers of what ended, up to this moment. Raises Invalid.
 
-        Of what ended more than two days ago only the hour is known: it counts for the step in which that begins.
+        Of what ended more than two days ago only the hour is known: it counts for the step in which that begins. Steps
+        of whole hours have whole hours, also the one in which `since` lies.
         """
         ...
 
@@ -37,7 +39,7 @@ class StatStore(Protocol):
         ...
 
     async def fold_statistics(self, *, limit: int = 1000) -> int:
-        """Fold so many notes and rows of minutes at the most; return how many."""
+        """Fold so many notes, and forget so many rows of minutes, at the most; return how many."""
         ...
 
 

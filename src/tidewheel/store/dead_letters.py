@@ -10,6 +10,7 @@ from uuid import UUID
 
 from tidewheel.model.dead_letter import DeadFilter, DeadGroup, Redriven
 from tidewheel.model.job import Job
+from tidewheel.store.pages import Page
 
 ALL_DEAD: Final = DeadFilter()
 AT_ONCE: Final = timedelta(0)
@@ -22,10 +23,8 @@ class DeadLetterStore(Protocol):
         """Return the groups of dead letters by tenant, kind and fingerprint, the largest first."""
         ...
 
-    async def dead_letters(
-        self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None
-    ) -> list[Job]:
-        """Return dead letters, newest id first, beginning after the id `after`; fewer than `limit` are the last."""
+    async def dead_letters(self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None) -> Page:
+        """Return dead letters, newest id first, beginning after the id `after`."""
         ...
 
     async def count_dead(self, where: DeadFilter = ALL_DEAD) -> int:

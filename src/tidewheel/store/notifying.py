@@ -101,6 +101,14 @@ class OutboxStore(Protocol):
         """Turn what was noted into deliveries for those whose subscriptions match; return how much there was."""
         ...
 
+    async def notice_late(self, *, limit: int = 500) -> int:
+        """Tell of jobs that wait and have not begun, to those who want to hear that they are late; return how many.
+
+        Counted is from when a job might have begun. Each subscription hears of a job once, whoever notices it, and what
+        its run comes to later does not tell of it again.
+        """
+        ...
+
     async def take_deliveries(self, shares: Shares = USUAL_SHARES, *, under_way: Sequence[UUID] = ()) -> list[Parcel]:
         """Take messages that are due; nobody else gets them for two minutes.
 

@@ -70,6 +70,14 @@ class JobRow(NamedTuple):
     erased_at: Any
 
 
+_LARGE: Final = [JobRow._fields.index(name) for name in ("args", "result", "error")]
+
+
+def size_of(row: Any) -> int:
+    """Return about how many bytes a job takes that stands in a row."""
+    return sum([len(row[column] or "") for column in _LARGE])
+
+
 class Dialect(NamedTuple):
     """How a store's plain values become the model's: `None` never gets there."""
 

@@ -13,13 +13,15 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_delay, clean_text
 from tidewheel.model.job import Options, Run
-from tidewheel.model.outcome import NO_DELAY, Failure, Outcome, Usage
+from tidewheel.model.outcome import MAX_MESSAGE, NO_DELAY, Failure, Outcome, Usage, end_of, shortened
 from tidewheel.model.retry import RetryPolicy, retries_left, retry_delay
 from tidewheel.model.states import Cause
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.signals import Fatal, Retry
 
 NOT_MEASURED: Final = Usage()
+KNOWN_ELSEWHERE: Final = timedelta(seconds=30)
+"""After how long a job may be taken again whose task turned out to be unknown: by then others may have it."""
 TOO_LONG: Final = "ran longer than its timeout"
 
 
@@ -39,6 +41,8 @@ class End(enum.StrEnum):
     TIMEOUT = "timeout"
     STOPPED = "stopped"
     """It was asked to stop, by a cancellation or a drain."""
+    UNKNOWN = "unknown"
+    """It did not even begin: the code of this worker has no such task any more."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +63,6 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _PACKAGE: Final = Path(__file__).parents[1]
-MAX_MESSAGE: Final = 2_000
-MAX_DETAIL: Final = 16 * 1024
-
 _ABNORMAL: Final = (End.SIGNAL, End.OOM)
 _REASONS: Final[Mapping[End, str]] = {
     End.RETRY: "retry",
@@ -83,6 +84,8 @@ def options_of(text: str | None) -> Options:
 
 def outcome_of(run: Run, ended: Ended, rand: float, started_at: datetime | None = None) -> Outcome:
     """Return what to report of a run; `rand` in [0, 1) spreads the retries."""
+    if ended.end is End.UNKNOWN:
+        return given_back(run, KNOWN_ELSEWHERE)
     if ended.end is End.RETURNED:
         return Outcome(run.job_id, run.token, Cause.RETURNED, ended.result, started_at=started_at, usage=_usage(ended))
     cause, delay = _next(run, ended, options_of(run.options).retry, rand)
@@ -109,15 +112,8 @@ def _usage(ended: Ended) -> Usage | None:
 
 
 def _failure(ended: Ended) -> Failure:
-    message = ended.message[:MAX_MESSAGE]
-    return Failure(
-        reason=_REASONS[ended.end], message=message, detail=_shortened(ended.detail), exit_code=ended.exit_code
-    )
-
-
-def _shortened(detail: str | None) -> str | None:
-    """Keep the end of a long detail: the last lines of a traceback tell most."""
-    return detail if detail is None or len(detail) <= MAX_DETAIL else "…" + detail[1 - MAX_DETAIL :]
+    failure = Failure(reason=_REASONS[ended.end], message=ended.message, detail=ended.detail, exit_code=ended.exit_code)
+    return shortened(failure)
 
 
 def given_back(run: Run, after: timedelta = NO_DELAY) -> Outcome:
@@ -132,7 +128,7 @@ def refused(run: Run, now: float, *, known: bool) -> Outcome | None:
     if run.start_by is not None and run.start_by.timestamp() < now:
         return Outcome(run.job_id, run.token, Cause.EXPIRED)
     if not known:
-        return outcome_of(run, Ended(end=End.FATAL, message=f"no task {run.kind!r} is known here"), 0.0)
+        return given_back(run, KNOWN_ELSEWHERE)
     return None
 
 
@@ -165,7 +161,7 @@ def _asked_for_retry(error: Retry) -> Ended:
 def _words_of(error: BaseException) -> str:
     try:
         return clean_text(str(error), MAX_MESSAGE)
-    except Exception:  # noqa: BLE001 - the text of an error is user code, too
+    except BaseException:  # noqa: BLE001 - the text of an error is user code, too, and may even call sys.exit
         return "(its text cannot be shown)"
 
 
@@ -178,9 +174,9 @@ def _story_of(error: BaseException | None) -> str | None:
         frames = frames.tb_next
     try:
         text = "".join(traceback.format_exception(type(error), error, frames))
-    except Exception:  # noqa: BLE001 - as above
+    except BaseException:  # noqa: BLE001 - as above
         text = "".join(traceback.format_tb(frames))
-    return _shortened(clean_text(text, len(text)))
+    return end_of(clean_text(text, len(text)))
 
 
 def _is_ours(file: str) -> bool:

@@ -94,15 +94,25 @@ def first_change(zone: ZoneInfo, after: datetime, until: datetime) -> OffsetChan
     return OffsetChange(at=high, before=before, after=later)
 
 
-def falls_on_change_day(zone: str, instant: datetime) -> bool:
-    """Tell whether the zone's calendar day around the instant is longer or shorter than its offset promises.
+def change_on_day_of(zone: ZoneInfo, instant: datetime) -> OffsetChange | None:
+    """Return the change by which the zone's calendar day around an instant is longer or shorter than others.
 
-    A day reaches from its first midnight to that of the next day. A change at midnight itself counts for the day that
-    loses or gains time: previews mark such days.
+    A day reaches from its first midnight to that of the next day. A change at midnight itself is of the day whose wall
+    time is skipped: of the one that ends where its last minutes are, and of the one that begins else, even if what is
+    skipped is a whole day before it.
     """
-    place = zone_named(zone)
-    day = wall_at(place, aware("instant", instant)).date()
+    day = wall_at(zone, instant).date()
     begins, ends = (
-        datetime.combine(date, time(), tzinfo=place).astimezone(UTC) for date in (day, day + timedelta(days=1))
+        datetime.combine(date, time(), tzinfo=zone).astimezone(UTC) for date in (day, day + timedelta(days=1))
     )
-    return first_change(place, begins - SECOND, ends - SECOND) is not None
+    change = first_change(zone, begins - SECOND, ends)
+    if change is None or begins < change.at < ends:
+        return change
+    skipped_from = change.wall_before
+    loser = change.wall_after.date() if skipped_from.time() == time() else skipped_from.date()
+    return change if loser == day else None
+
+
+def falls_on_change_day(zone: str, instant: datetime) -> bool:
+    """Tell whether clocks are set on the zone's calendar day around the instant: previews mark such days."""
+    return change_on_day_of(zone_named(zone), aware("instant", instant)) is not None

@@ -6,11 +6,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import uvloop
 
@@ -120,7 +120,26 @@ def run_child(live: Callable[[Greeting], Awaitable[None]]) -> None:
         greeting.link.send(Counted(0, greeting.registry.numbers()))
         await greeting.link.close()
 
-    uvloop.run(whole_life())
+    run_on(whole_life())
+
+
+def run_on(life: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end in a loop that goes on whoever calls sys.exit in it.
+
+    asyncio ends the loop when a task of someone's own (`gather`, `TaskGroup`) or a callback raises SystemExit or
+    KeyboardInterrupt. Here it is but the failure of whoever waits for that task, and nothing to all others.
+    """
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        loop = runner.get_loop()
+        whole = loop.create_task(life)
+        while not whole.done():
+            try:
+                loop.run_until_complete(whole)
+            except (SystemExit, KeyboardInterrupt) as error:
+                if whole.done() and whole.exception() is error:
+                    raise
+                _log.warning("%r was raised in the event loop, which goes on", error)
+        whole.result()
 
 
 def _worker_id(setup: Setup) -> dict[str, str]:

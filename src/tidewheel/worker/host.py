@@ -17,6 +17,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources
 from tidewheel.model.states import Cause
 from tidewheel.model.trace import Trace
+from tidewheel.observe.own_log import about, concern
 from tidewheel.observe.tracing import run_span, trace_in
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import End, Ended, ended_by, given_back, options_of, outcome_of, refused
@@ -83,6 +84,7 @@ class Host:
         self._changed = asyncio.Event()
         self._wake: Callable[[], None] = self._changed.set
         self._time = StoreTime(workshop.clock)
+        self._expected = 0.0
 
     # What a Taker does
 
@@ -124,7 +126,7 @@ class Host:
         lost = set(keys)
         self._waiting.take_out(lost)
         for live in self._named(lost):
-            _log.warning("a run is no longer this worker's, and is ended", extra=_about(live.run))
+            _log.warning("a run is no longer this worker's, and is ended", extra=about(live.run))
             live.disowned = True
             live.stop(End.STOPPED, 0)
 
@@ -152,12 +154,19 @@ class Host:
 
     def expect(self, now: float) -> None:
         """Write on the page which run must end first; without user code the loop is never silent for long."""
-        page, until = self._workshop.page, now + LONGEST_SILENCE
+        self._expected = now + LONGEST_SILENCE
         first = min(self._live.values(), key=lambda live: live.deadline, default=None)
-        if first is not None and first.deadline + self._grace < until:
-            page.expect(first.deadline + self._grace, first.run.job_id.bytes, first.run.token)
-        else:
-            page.expect(until)
+        if first is None or not self._expects(first):
+            self._workshop.page.expect(self._expected)
+
+    def _expects(self, live: LiveRun) -> bool:
+        """Write on the page that this run must end first, if it must."""
+        until = live.deadline + self._grace
+        if until >= self._expected:
+            return False
+        self._expected = until
+        self._workshop.page.expect(until, live.run.job_id.bytes, live.run.token)
+        return True
 
     def tell_who_has_the_loop(self) -> None:
         """No run has it, ever."""
@@ -190,19 +199,20 @@ class Host:
 
     async def _serve(self, live: LiveRun) -> None:
         run = live.run
+        concern(run)  # for this task, which is the run's own
         now = self._time.seconds(self._clock.monotonic())
         try:
             outcome = refused(run, now, known=run.kind in self._tasks)
             if outcome is None:
                 outcome = await self._carry_out(live)
                 self._workshop.numbers.ended(run.kind, outcome.cause, self._clock.monotonic() - live.since)
-                _log.debug("job %s: %s", run.job_id, outcome.cause, extra=_about(run))
+                _log.debug("job %s: %s", run.job_id, outcome.cause)
             if live.disowned:
                 return
             await live.report.close()
             self._workshop.settler.add(given_back(run) if live.released else outcome)
         except Exception as error:  # noqa: BLE001 - one run must not end the others
-            _log.exception("job %s could not be run", run.job_id, extra=_about(run))
+            _log.exception("job %s could not be run", run.job_id)
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
             self._workshop.settler.add(outcome_of(run, ended, self._random.random()))
         finally:
@@ -212,10 +222,12 @@ class Host:
         """Run a job, in a span if there are any here."""
         trace = trace_in(options_of(live.run.options))
         span = run_span(live.run, trace)
+        if span is not None:
+            concern(live.run, span.trace)
         try:
             outcome = await self._execute(live, trace if span is None else span.trace)
         except Away as away:
-            _log.warning("job %s is given back: %s", live.run.job_id, away, extra=_about(live.run))
+            _log.warning("job %s is given back: %s", live.run.job_id, away)
             outcome = given_back(live.run, AGAIN_AFTER)
         if span is not None:
             span.end(outcome.cause, outcome.error)
@@ -233,10 +245,13 @@ class Host:
         execution = await task.executor.start(order, live.report)
         try:
             live.started(execution, options_of(run.options).timeout.total_seconds(), self._grace)
+            self._expects(live)  # before the next turn of the loop, which may never come
             ended = await execution.wait()
             live.ended()
             if live.disowned or live.released:
                 return given_back(run)
+            if ended.end is End.UNKNOWN:
+                _log.warning("job %s is given back: %s", run.job_id, ended.message)
             return await self._finish(live, ended, started_at)
         finally:
             execution.close()
@@ -293,7 +308,7 @@ class Host:
         weakest = victim(self._live.values(), run.priority, run.held)
         if weakest is None:
             return False
-        _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id, extra=_about(weakest.run))
+        _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id, extra=about(weakest.run))
         if weakest.preempt == "pause":
             weakest.pause()
         else:
@@ -340,7 +355,3 @@ class Host:
         self.release_waiting()
         self._changed.set()
         self._wake()
-
-
-def _about(run: Run) -> dict[str, str]:
-    return {"job_id": str(run.job_id), "tenant": run.tenant}

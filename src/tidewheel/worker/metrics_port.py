@@ -17,7 +17,7 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 
 
 class MetricsPort:
-    """Answers `GET /metrics`, `/livez` and `/readyz`."""
+    """Answers `GET /metrics`, `/livez` and `/readyz`; `/healthz` is another name for the last."""
 
     def __init__(self, page: Callable[[], Awaitable[bytes]], ready: Callable[[], bool]) -> None:
         self._page = page
@@ -73,7 +73,7 @@ class MetricsPort:
                 return "200 OK", MEDIA_TYPE, await self._page()
             case "/livez":
                 return "200 OK", _PLAIN, b"ok\n"
-            case "/readyz":
+            case "/readyz" | "/healthz":
                 ready = self._ready()
                 return ("200 OK", _PLAIN, b"ok\n") if ready else ("503 Service Unavailable", _PLAIN, b"not ready\n")
         return "404 Not Found", _PLAIN, b"there are /metrics, /livez and /readyz\n"

@@ -11,6 +11,7 @@ from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.states import Cause
+from tidewheel.observe.own_log import about
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.ending import End, given_back, options_of, refused
 from tidewheel.worker.ahead import WORK_AHEAD, Pace, Waiting
@@ -80,7 +81,7 @@ class Runner:
         lost = set(keys)
         self._waiting.take_out(lost)
         for slot in self._serving(lost):
-            _log.warning("a run is no longer this worker's, and is ended", extra=_about(slot.run))
+            _log.warning("a run is no longer this worker's, and is ended", extra=about(slot.run))
             slot.disowned = True
             self._end(slot, End.STOPPED)
 
@@ -188,7 +189,7 @@ class Runner:
         if cause is not None:
             self._tools.numbers.ended(run.kind, cause, seconds)
             if _log.isEnabledFor(logging.DEBUG):
-                _log.debug("job %s: %s", run.job_id, cause, extra=_about(run))
+                _log.debug("job %s: %s", run.job_id, cause, extra=about(run))
 
     def _serving(self, keys: set[RunKey]) -> list[Slot]:
         return [slot for slot in self._slots if slot.run is not None and (slot.run.job_id, slot.run.token) in keys]
@@ -197,7 +198,3 @@ class Runner:
         """Cancel a run; if it goes on all the same, let the supervisor end this whole process."""
         if slot.cancel(end):
             slot.call_after(self.overtime, Slot.blame)
-
-
-def _about(run: Run | None) -> dict[str, str]:
-    return {} if run is None else {"job_id": str(run.job_id), "tenant": run.tenant}

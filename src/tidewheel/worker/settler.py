@@ -64,7 +64,8 @@ class Settler:
     def let_go(self, outcome: Outcome, in_time: bool = True) -> None:  # noqa: FBT001, FBT002 - called back
         """Store an outcome that was held, since the words are stored, or have not been within a reasonable time."""
         if not in_time:
-            _log.warning("the last lines of job %s were not stored in time", outcome.job_id)
+            about = {"job_id": str(outcome.job_id)}
+            _log.warning("the last lines of job %s were not stored in time", outcome.job_id, extra=about)
         del self._held[outcome.job_id, outcome.token]
         self.add(outcome)
 

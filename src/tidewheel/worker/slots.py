@@ -6,16 +6,20 @@ after the other. Only when one suspends is the next slot woken to go on with wha
 
 import asyncio
 import contextvars
+import os
 import types
 from collections.abc import Callable, Coroutine, Generator
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import NO_DELAY
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import End
 from tidewheel.worker.page import Page
+
+COPY: Final = 70
+"""The exit code of a copy of a runner that a task made by forking."""
 
 
 class SlotOwner(Protocol):
@@ -123,6 +127,23 @@ class Slot:
     def blame(self) -> None:
         """Ask the supervisor to end this process, since the run does not end."""
         self._page.blame(self._key, self._token)
+
+
+def end_copies() -> None:
+    """Have a copy that a task makes of this process, by `os.fork`, end when it comes back from the code of the task.
+
+    It shares all connections with the original, to the store and to the supervisor, and must not touch them. Whether
+    the code of a task waits, returns or raises, one of these methods is called next; the original pays nothing for it.
+    """
+
+    def end(_: Slot) -> None:
+        os._exit(COPY)
+
+    def make_them_end() -> None:
+        for method in ("suspended", "left", "body_ended"):
+            setattr(Slot, method, end)
+
+    os.register_at_fork(after_in_child=make_them_end)
 
 
 class Steps(Protocol):

@@ -81,6 +81,7 @@ def test_every_zone_agrees_around_its_changes(zone: str) -> None:
                 assert nominal(asked.between(probe, until, limit=1)) == after[:1], (expression, probe)
 
 
+@pytest.mark.proof
 @examples(700, 50_000)
 @given(expression=expressions(), place=zones_at_a_change())
 def test_any_expression_agrees_in_the_days_of_a_change(expression: str, place: tuple[str, datetime]) -> None:
@@ -99,6 +100,7 @@ def test_any_expression_agrees_on_any_day(expression: str, place: tuple[str, dat
     assert nominal(trigger(expression, zone).between(since, until, limit=10_000)) == right
 
 
+@pytest.mark.proof
 @examples(25, 2_000)
 @given(expression=expressions(), place=zones_at_a_change())
 def test_the_next_occurrence_agrees_even_if_it_is_weeks_away(expression: str, place: tuple[str, datetime]) -> None:

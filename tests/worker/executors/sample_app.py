@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import ctypes
+import gc
 import json
+import locale
 import logging
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -55,6 +58,36 @@ def task(context: str | None = None, **options: Any) -> Callable[[Callable[..., 
 @task()
 def nothing() -> None:
     pass
+
+
+WAYS_TO_SPOIL: dict[str, Callable[[], Any]] = {
+    "closed stream": lambda: getattr(sys, "stdout").close(),  # noqa: B009 - as it is then
+    "closed output": lambda: os.close(1),
+    "other output": lambda: os.dup2(0, 2),
+    "closed input": lambda: os.close(0),
+    "umask": lambda: os.umask(0o111),
+    "nice": lambda: os.nice(1),
+    "ignored signal": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    "handler": lambda: signal.signal(signal.SIGUSR1, lambda *_: None),
+    "blocked signal": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2]),
+    "alarm": lambda: signal.alarm(600),
+    "open files": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50)),
+    "many files": lambda: [os.dup(2) for _ in range(100)],
+    "trace": lambda: sys.setprofile(lambda *_: None),
+    "collector": gc.disable,
+    "locale": lambda: locale.setlocale(locale.LC_ALL, "C.UTF-8" if locale.setlocale(locale.LC_ALL) == "C" else "C"),
+}
+
+
+@task()
+def spoil(how: str) -> None:
+    """Change something that whoever comes next would have to live with."""
+    WAYS_TO_SPOIL[how]()
+
+
+@task()
+def print_and_go(text: str) -> None:
+    print(text)
 
 
 @task()

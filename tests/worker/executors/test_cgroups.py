@@ -1,5 +1,6 @@
 """Control groups: where there can be some, the kernel holds tasks to their bounds, however quick they are."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -42,6 +43,7 @@ async def test_a_command_that_wants_too_much_is_killed_by_the_kernel_and_ends_as
 
     assert (ended_.end, ended_.message) == (End.OOM, "the kernel killed it for want of memory")
     assert cgroups.LAYER in ended_.usage.isolation
+    await asyncio.get_running_loop().shutdown_default_executor()  # a thread of it removes the group
     assert _left_behind() == []
 
 

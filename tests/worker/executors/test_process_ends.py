@@ -105,10 +105,10 @@ async def test_a_type_error_inside_the_function_is_an_error_like_any_other(proce
     assert (await outcome(process, order("fail_with_type_error"))).end is End.ERROR
 
 
-async def test_an_unknown_kind_is_fatal(process: ProcessExecutor) -> None:
+async def test_an_unknown_kind_is_told_apart(process: ProcessExecutor) -> None:
     ended = await outcome(process, order("no.such.task"))
 
-    assert (ended.end, ended.message) == (End.FATAL, "the app has no task 'no.such.task'")
+    assert (ended.end, ended.message) == (End.UNKNOWN, "the app has no task 'no.such.task'")
 
 
 @pytest.mark.parametrize("what", ["nan", "set", "object", "deep", "nul", "huge"])

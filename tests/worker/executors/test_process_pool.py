@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.executors.tools import begun, ended, names_in, order, outcome, process_executor, result
+from tests.worker.executors import sample_app
+from tests.worker.executors.tools import Remembering, begun, ended, names_in, order, outcome, process_executor, result
 from tidewheel.worker.execution import End, Execution
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.executors.process import ProcessExecutor
@@ -31,6 +32,20 @@ class _Deaf:
 
 async def test_a_runner_is_used_again(process: ProcessExecutor) -> None:
     assert await _runner(process) == await _runner(process)
+
+
+async def test_a_runner_that_a_function_spoiled_is_not_used_again(process: ProcessExecutor) -> None:
+    for how in sample_app.WAYS_TO_SPOIL:
+        before = await _runner(process)
+        execution = await process.start(order("spoil", {"how": how}), _Deaf())
+        spoiled = await ended(execution)
+        execution.close()
+        sink = Remembering()
+        await outcome(process, order("print_and_go", {"text": how}), sink)
+
+        assert (spoiled.end, spoiled.message) == (End.RETURNED, ""), how
+        assert sink.said["stdout"].decode().strip() == how
+        assert await _runner(process) != before, how
 
 
 async def test_runs_at_the_same_time_have_runners_of_their_own(process: ProcessExecutor) -> None:

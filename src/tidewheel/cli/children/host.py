@@ -37,9 +37,9 @@ async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
     hosted = [entry for entry in setup.catalogue if entry.mode == "process"]
     if hosted:
         process = ProcessExecutor(options, clock=shop.clock, directory=scratch, slots=setup.slots)
-        await process.open()
+        loaded = {entry.kind for entry in await process.open()}  # the code may have changed since the worker began
         stack.push_async_callback(process.close)
-        tasks |= {entry.kind: HostTask(process, entry) for entry in hosted}
+        tasks |= {entry.kind: HostTask(process, entry) for entry in hosted if entry.kind in loaded}
     request = ClaimRequest(
         worker_id=setup.worker_id, limit=1, queues=setup.queues, kinds=frozenset(tasks), labels=setup.offer.labels
     )

@@ -7,6 +7,7 @@ from typing import Final
 from tidewheel.logs.handler import keep_runs_apart
 from tidewheel.logs.streams import route_output
 from tidewheel.model.resources import Resources
+from tidewheel.sdk.desk import Desk
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.definition import HTTP
 from tidewheel.tasks.loading import load_registry
@@ -15,6 +16,7 @@ from tidewheel.worker.child import Workshop, run_child, work
 from tidewheel.worker.executors.http import HttpTask
 from tidewheel.worker.executors.inline import CallerTask, InlineTask, Tools
 from tidewheel.worker.runner import Runner
+from tidewheel.worker.slots import end_copies
 
 _NOTHING: Final[Resources] = {}
 """Jobs that ask for resources run at the host."""
@@ -24,7 +26,10 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
     setup = shop.setup
     tasks: dict[str, InlineTask] = {HTTP: HttpTask()}
     if setup.app is not None:
-        tasks |= {task.kind: CallerTask(task) for task in load_registry(setup.app).registry if task.mode == "inline"}
+        app = load_registry(setup.app)
+        if isinstance(app, Desk):
+            app.work_for(setup.database, setup.blobs)
+        tasks |= {task.kind: CallerTask(task) for task in app.registry if task.mode == "inline"}
     request = ClaimRequest(
         worker_id=setup.worker_id,
         limit=1,
@@ -33,6 +38,7 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
         free=_NOTHING,
         labels=setup.offer.labels,
     )
+    end_copies()
     keep_runs_apart()
     route_output()
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch, shop.numbers)

@@ -58,8 +58,8 @@ class Door:
         self._looked_at = float("-inf")
         self._looking: asyncio.Task[None] | None = None
 
-    async def admit(self, key: str | SessionToken | None, address: str, *, cost: int = 1) -> Admitted:
-        """Return who comes with a key or a session from an address, with a request that counts as `cost`.
+    async def admit(self, key: str | SessionToken | None, address: str) -> Admitted:
+        """Return who comes with a key or a session from an address, with one request.
 
         Raises Unauthenticated, TooMany for too many wrong keys, and Unavailable. A request too many is not an error
         here: the caller must know who it was, and the fields of the answer.
@@ -70,22 +70,7 @@ class Door:
         rate = _rate_of(known, self._rate)
         if rate is None:
             return Admitted(actor=known.actor)
-        allowance = self._throttle.take(known.id, rate, cost)
-        return Admitted(actor=known.actor, allowance=allowance, fields=rate_fields(allowance, rate))
-
-    async def charge(self, key: str | SessionToken | None, address: str, cost: int) -> Admitted:
-        """Let a request that was let in count as `cost` and not as one, now that it is known how much it brings.
-
-        If it is too much it counts as one all the same.
-        """
-        known = await self._known(key, address)
-        rate = None if known is None else _rate_of(known, self._rate)
-        if known is None or rate is None:
-            return Admitted(actor=LOCAL if known is None else known.actor)
-        self._throttle.give_back(known.id)
-        allowance = self._throttle.take(known.id, rate, cost)
-        if not allowance.allowed:
-            self._throttle.take(known.id, rate)
+        allowance = self._throttle.take(known.id, rate)
         return Admitted(actor=known.actor, allowance=allowance, fields=rate_fields(allowance, rate))
 
     async def recheck(self, key: str | SessionToken | None, address: str) -> None:

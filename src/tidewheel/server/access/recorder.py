@@ -71,15 +71,16 @@ class AuditRecorder:
         """Have a submit written down soon, together with others of the same actor in the same moment."""
         if not job_ids:
             return
-        names = [str(job_id) for job_id in job_ids[:NAMED]]
         earlier = self._submits.get((actor, tenant))
+        named = 0 if earlier is None else len(earlier.change.detail["ids"])
+        names = [str(job_id) for job_id in job_ids[: NAMED - named]]
         if earlier is None:
             change = change_by(actor, Action.JOBS_SUBMIT, names[0], tenant=tenant, jobs=len(job_ids), ids=names)
             if (waiting := self._add(change)) is not None:
                 self._submits[actor, tenant] = waiting
             return
         told = earlier.change.detail
-        detail = {"jobs": told["jobs"] + len(job_ids), "ids": [*told["ids"], *names][:NAMED]}
+        detail = {"jobs": told["jobs"] + len(job_ids), "ids": [*told["ids"], *names]}
         earlier.change = msgspec.structs.replace(earlier.change, detail=detail)
 
     async def record(

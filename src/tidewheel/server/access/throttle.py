@@ -22,16 +22,16 @@ class Throttle:
         self._most = most
         self._levels: OrderedDict[Hashable, Level[float]] = OrderedDict()
 
-    def take(self, who: Hashable, rate: Rate, cost: int = 1) -> Allowance:
+    def take(self, who: Hashable, rate: Rate) -> Allowance:
         """Decide on a request of someone."""
-        answer = take(self._levels.get(who), rate, self._clock.monotonic(), cost)
+        answer = take(self._levels.get(who), rate, self._clock.monotonic())
         self._levels[who] = answer.left
         self._levels.move_to_end(who)
         while len(self._levels) > self._most:
             self._levels.popitem(last=False)
         return answer
 
-    def give_back(self, who: Hashable, cost: int = 1) -> None:
+    def give_back(self, who: Hashable) -> None:
         """Return what was taken for something that does not count after all."""
         if level := self._levels.get(who):
-            self._levels[who] = level.after(-cost)
+            self._levels[who] = level.after(-1)

@@ -177,7 +177,7 @@ class Dashboard:
 
     async def _run(self, request: Request, visit: Visit, target: Page | Deed | Piped) -> Answer:
         if isinstance(target, Piped):
-            return replace(await target.open(visit), ticket=visit.desk.ticket)
+            return (await target.open(visit)).taken_by(visit.desk.ticket)
         if isinstance(target, Deed):
             outcome = await target.act(visit)
             if isinstance(outcome, Done):
@@ -190,7 +190,7 @@ class Dashboard:
             return self._go(request, loaded)
         if target.every is not None and visit.follows:
             stream = live_answer(self._service, target.every, partial(self._live_part, request, visit, target))
-            return replace(stream, ticket=visit.desk.ticket)
+            return stream.taken_by(visit.desk.ticket)
         return self._page(request, target.template, loaded)
 
     async def _context(self, request: Request, visit: Visit, page: Page) -> dict[str, Any] | Done:

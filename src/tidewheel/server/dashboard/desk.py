@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from tidewheel.errors import Forbidden
 from tidewheel.server.access import Door
 from tidewheel.server.endpoint import ALL_TENANTS, Answer, Call, Endpoint, RequestHeader
-from tidewheel.server.entrance import Visitor, charge, check_may
+from tidewheel.server.entrance import Visitor, check_may
 from tidewheel.server.guests import Ticket
 from tidewheel.server.reading import convert, read_query
 from tidewheel.server.service import Service
@@ -29,7 +29,6 @@ class Desk:
         self.visitor = visitor
         self.ticket = ticket
         self._recheck = partial(door.recheck, *ticket)
-        self._charge = partial(charge, door, ticket, [])
 
     def may(self, name: str) -> bool:
         """Tell whether the visitor may use an endpoint, so that a page can leave out the rest."""
@@ -70,5 +69,5 @@ class Desk:
         given = {key: value for key, value in (query or {}).items() if value not in (None, "")}
         read = None if endpoint.body is None else convert({} if body is None else body, endpoint.body)
         asked = read_query(urlencode(given).encode(), endpoint.query)
-        call = Call(*self.visitor, path, asked, read, headers or {}, self._recheck, self._charge)
+        call = Call(*self.visitor, path, asked, read, headers or {}, self._recheck)
         return await endpoint.handler(self.service, call)

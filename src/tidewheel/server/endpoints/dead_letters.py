@@ -105,10 +105,13 @@ class GroupList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeadPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Dead letters, newest first."""
+    """Dead letters, newest first. A page may be short, even empty, while there is a next one."""
 
     jobs: list[JobDocument]
     next_cursor: str | None
+    """Leads to the next page; null at the end."""
+    next_after: UUID | None
+    """The same as an id, for `after`."""
 
 
 class RedriveAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,11 +147,10 @@ async def find(service: Service, call: Call[None, DeadQuery]) -> Answer:
     where = parameter(partial(_filter, query, call.scope))
     scope = scope_of("dead-letters", query)
     after = unseal_id(scope, query.cursor) or query.after
-    found = await service.views.ask(lambda store: store.dead_letters(where, limit=query.limit, after=after))
+    page = await service.views.ask(lambda store: store.dead_letters(where, limit=query.limit, after=after))
     now = service.clock.now()
-    last = found[-1].id if len(found) == query.limit else None
-    documents = [job_document(job, now, full=query.full) for job in found]
-    return Answer(DeadPage(jobs=documents, next_cursor=seal_id(scope, last)))
+    documents = [job_document(job, now, full=query.full) for job in page.jobs]
+    return Answer(DeadPage(jobs=documents, next_cursor=seal_id(scope, page.next), next_after=page.next))
 
 
 async def redrive(service: Service, call: Call[RedriveRequest, NoQuery]) -> Answer:

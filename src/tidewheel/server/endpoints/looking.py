@@ -19,6 +19,7 @@ from tidewheel.server.job_request import Instant
 from tidewheel.server.names import id_in
 from tidewheel.server.reading import parameter
 from tidewheel.server.service import Service
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST
 
 
 class PageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,10 +42,20 @@ class JobPage(msgspec.Struct, frozen=True, kw_only=True):
     """The same as an id, for `after`."""
 
 
+class AttemptQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which attempts to return."""
+
+    limit: Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)] = MOST_ATTEMPTS
+    before: Annotated[int, Meta(ge=0, le=NEWEST)] = NEWEST
+    """Only those before the one with this token."""
+
+
 class AttemptList(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempts of a job, first to last: those that did not end in success, and the last one."""
+    """The last attempts of a job, first to last: those that did not end in success, and the last one."""
 
     attempts: list[AttemptDocument]
+    next_before: int | None
+    """Leads to those before, as `before`; null if these are all."""
 
 
 class RelativeDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,11 +109,14 @@ async def explain(service: Service, call: Call[None, NoQuery]) -> Answer:
     return Answer(WhyDocument(as_of=told.as_of, state=told.state, reasons=told.reasons))
 
 
-async def attempts(service: Service, call: Call[None, NoQuery]) -> Answer:
+async def attempts(service: Service, call: Call[None, AttemptQuery]) -> Answer:
     """Return the attempts of a job."""
-    job_id = id_in(call)
-    found = await service.views.ask(lambda store: store.attempts(job_id, tenant=call.scope))
-    return Answer(AttemptList(attempts=[attempt_document(attempt) for attempt in found]))
+    job_id, query = id_in(call), call.query
+    found = await service.views.ask(
+        lambda store: store.attempts(job_id, tenant=call.scope, before=query.before, limit=query.limit)
+    )
+    before = found[0].token if len(found) == query.limit else None
+    return Answer(AttemptList(attempts=[attempt_document(attempt) for attempt in found], next_before=before))
 
 
 async def parents(service: Service, call: Call[None, PageQuery]) -> Answer:

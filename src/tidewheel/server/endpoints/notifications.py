@@ -8,20 +8,22 @@ from msgspec import Meta
 
 from tidewheel.errors import Invalid
 from tidewheel.model.access import Action
-from tidewheel.model.channel import KEEP_OLD, MAX_ADDRESS, Channel, ChannelSpec, ChannelType
+from tidewheel.model.channel import KEEP_OLD, MAX_ADDRESS, ChannelSpec
 from tidewheel.model.checks import duration_text
 from tidewheel.model.message_text import MAX_TEMPLATE
-from tidewheel.model.notification import (
-    LATE_AFTER,
-    Delivery,
-    DeliveryState,
-    Event,
-    Subscription,
-    SubscriptionSpec,
+from tidewheel.model.notification import LATE_AFTER, DeliveryState, Event, SubscriptionSpec
+from tidewheel.model.notification_documents import (
+    ChannelDocument,
+    ChannelList,
+    DeliveryDocument,
+    DeliveryPage,
+    NewChannelDocument,
+    SubscriptionDocument,
+    SubscriptionList,
 )
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
-from tidewheel.server.job_request import Duration, Instant, Name, duration_of
+from tidewheel.server.job_request import Duration, Name, duration_of
 from tidewheel.server.names import id_in
 from tidewheel.server.recording import record
 from tidewheel.server.service import Service
@@ -42,38 +44,11 @@ class ChannelRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """By which a webhook signs (`whsec_…`); made and answered once if it is missing."""
 
 
-class ChannelDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A channel; its address and secret are not shown."""
-
-    id: UUID
-    name: str
-    tenant: str | None
-    type: ChannelType
-    address: str
-    """The part that is no secret."""
-    created_at: Instant
-    disabled: str | None
-    """Why nothing is sent any more."""
-
-
-class NewChannelDocument(ChannelDocument, frozen=True, kw_only=True):
-    """A channel that was just made."""
-
-    secret: str | None
-    """Shown this once; receivers check signatures with it."""
-
-
 class RotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a webhook changes its secret."""
 
     keep: Duration | None = None
     """For how long it signs by the old secret, too; a day if it is missing."""
-
-
-class ChannelList(msgspec.Struct, frozen=True, kw_only=True):
-    """The channels, by name."""
-
-    channels: list[ChannelDocument]
 
 
 class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,31 +63,9 @@ class SubscriptionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     label: Annotated[str, Meta(max_length=401)] | None = None
     """As `name=value`."""
     late_after: Duration | None = None
-    """How late the first run of a job may begin before that is an event; 5 minutes if it is missing."""
+    """How long after its time a job may begin before that is an event; 5 minutes if it is missing."""
     text: Annotated[str, Meta(max_length=MAX_TEMPLATE)] = ""
     """The words for people, with $kind, $event, $error and the like."""
-
-
-class SubscriptionDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What a channel hears of."""
-
-    id: UUID
-    channel: str
-    channel_id: UUID
-    events: list[Event]
-    tenant: str | None
-    kind: str | None
-    schedule: str | None
-    label: str | None
-    late_after: str
-    text: str
-    created_at: Instant
-
-
-class SubscriptionList(msgspec.Struct, frozen=True, kw_only=True):
-    """The subscriptions, oldest first."""
-
-    subscriptions: list[SubscriptionDocument]
 
 
 class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,47 +79,6 @@ class DeliveryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Begin after the delivery with this id instead."""
 
 
-class DeliveryAttemptDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One try to deliver a message."""
-
-    at: Instant
-    accepted: bool
-    answer: str
-    """What it came to."""
-
-
-class DeliveryDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A message, and how far it is."""
-
-    id: UUID
-    event_id: str
-    """The same whenever it is sent."""
-    channel: str
-    channel_id: UUID
-    event: Event
-    tenant: str | None
-    """Whose job it was about; None for what concerns all."""
-    state: DeliveryState
-    tries: int
-    """Since it was first to be sent, or was last to be sent again."""
-    answer: str
-    """What the last try came to."""
-    attempts: list[DeliveryAttemptDocument]
-    """All tries, first to last."""
-    created_at: Instant
-    next_at: Instant | None
-    ended_at: Instant | None
-    body: str
-    """The CloudEvent."""
-
-
-class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Deliveries, newest first."""
-
-    deliveries: list[DeliveryDocument]
-    next_cursor: str | None
-
-
 async def add_channel(service: Service, call: Call[ChannelRequest, NoQuery]) -> Answer:
     """Add a channel; what is sent by it is signed, and the secret is told this once."""
     request = call.body
@@ -177,14 +89,13 @@ async def add_channel(service: Service, call: Call[ChannelRequest, NoQuery]) -> 
     channel = made.channel
     told: dict[str, Any] = {"did": "add", "name": channel.name, "type": channel.type.value, "address": channel.shown}
     await _record(service, call, channel.id, **told)
-    fields = msgspec.structs.asdict(_channel(channel))
-    return Answer(NewChannelDocument(**fields, secret=made.secret), CREATED)
+    return Answer(NewChannelDocument.of_new(made), CREATED)
 
 
 async def channels(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the channels."""
     found = await service.store.channels(tenant=call.scope)
-    return Answer(ChannelList(channels=[_channel(channel) for channel in found]))
+    return Answer(ChannelList(channels=[ChannelDocument.of(channel) for channel in found]))
 
 
 async def remove_channel(service: Service, call: Call[None, NoQuery]) -> Answer:
@@ -199,7 +110,7 @@ async def enable_channel(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Let a channel that was disabled send again."""
     channel = await service.store.enable_channel(id_in(call, "channel"), tenant=call.scope)
     await _record(service, call, channel.id, did="enable")
-    return Answer(_channel(channel))
+    return Answer(ChannelDocument.of(channel))
 
 
 async def rotate_secret(service: Service, call: Call[RotationRequest, NoQuery]) -> Answer:
@@ -207,8 +118,7 @@ async def rotate_secret(service: Service, call: Call[RotationRequest, NoQuery]) 
     keep = KEEP_OLD if call.body.keep is None else duration_of(call.body.keep, "keep")
     made = await service.store.rotate_secret(id_in(call, "channel"), keep=keep, tenant=call.scope)
     await _record(service, call, made.channel.id, did="rotate", keep=duration_text(keep))
-    fields = msgspec.structs.asdict(_channel(made.channel))
-    return Answer(NewChannelDocument(**fields, secret=made.secret))
+    return Answer(NewChannelDocument.of_new(made))
 
 
 async def subscribe(service: Service, call: Call[SubscriptionRequest, NoQuery]) -> Answer:
@@ -227,13 +137,13 @@ async def subscribe(service: Service, call: Call[SubscriptionRequest, NoQuery]) 
     subscription = await service.store.subscribe(spec, tenant=call.scope)
     told: dict[str, Any] = {"did": "subscribe", "channel": spec.channel, "events": sorted(spec.events)}
     await _record(service, call, subscription.id, **told)
-    return Answer(_subscription(subscription), CREATED)
+    return Answer(SubscriptionDocument.of(subscription), CREATED)
 
 
 async def subscriptions(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Return the subscriptions."""
     found = await service.store.subscriptions(tenant=call.scope)
-    return Answer(SubscriptionList(subscriptions=[_subscription(wish) for wish in found]))
+    return Answer(SubscriptionList(subscriptions=[SubscriptionDocument.of(wish) for wish in found]))
 
 
 async def unsubscribe(service: Service, call: Call[None, NoQuery]) -> Answer:
@@ -250,14 +160,16 @@ async def deliveries(service: Service, call: Call[None, DeliveryQuery]) -> Answe
     after = query.after or unseal_id(_SCOPE, query.cursor)
     found = await service.store.deliveries(tenant=call.scope, state=query.state, limit=query.limit, after=after)
     last = found[-1].id if len(found) == query.limit else None
-    return Answer(DeliveryPage(deliveries=[_delivery(one) for one in found], next_cursor=seal_id(_SCOPE, last)))
+    return Answer(
+        DeliveryPage(deliveries=[DeliveryDocument.of(one) for one in found], next_cursor=seal_id(_SCOPE, last))
+    )
 
 
 async def resend(service: Service, call: Call[None, NoQuery]) -> Answer:
     """Send a message again."""
     delivery = await service.store.resend(id_in(call, "delivery"), tenant=call.scope)
     await _record(service, call, delivery.id, did="resend")
-    return Answer(_delivery(delivery))
+    return Answer(DeliveryDocument.of(delivery))
 
 
 def parse_label(text: str) -> tuple[str, str]:
@@ -271,50 +183,3 @@ def parse_label(text: str) -> tuple[str, str]:
 async def _record(service: Service, call: Call[Any, Any], subject: UUID, **told: Any) -> None:
     everywhere = call.scope is None
     await record(service, call, Action.NOTIFICATIONS_WRITE, subject, everywhere=everywhere, **told)
-
-
-def _channel(channel: Channel) -> ChannelDocument:
-    return ChannelDocument(
-        id=channel.id,
-        name=channel.name,
-        tenant=channel.tenant,
-        type=channel.type,
-        address=channel.shown,
-        created_at=channel.created_at,
-        disabled=channel.disabled,
-    )
-
-
-def _subscription(wish: Subscription) -> SubscriptionDocument:
-    return SubscriptionDocument(
-        id=wish.id,
-        channel=wish.channel,
-        channel_id=wish.channel_id,
-        events=sorted(wish.events),
-        tenant=wish.tenant,
-        kind=wish.kind,
-        schedule=wish.schedule,
-        label=None if wish.label is None else "=".join(wish.label),
-        late_after=duration_text(wish.late_after),
-        text=wish.text,
-        created_at=wish.created_at,
-    )
-
-
-def _delivery(delivery: Delivery) -> DeliveryDocument:
-    return DeliveryDocument(
-        id=delivery.id,
-        event_id=delivery.key,
-        channel=delivery.channel,
-        channel_id=delivery.channel_id,
-        event=delivery.event,
-        tenant=delivery.tenant,
-        state=delivery.state,
-        tries=delivery.tries,
-        answer=delivery.answer,
-        attempts=[DeliveryAttemptDocument(**msgspec.structs.asdict(each)) for each in delivery.attempts],
-        created_at=delivery.created_at,
-        next_at=delivery.next_at,
-        ended_at=delivery.ended_at,
-        body=delivery.body,
-    )

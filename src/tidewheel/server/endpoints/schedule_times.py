@@ -84,12 +84,9 @@ class BackfillAnswer(msgspec.Struct, frozen=True, kw_only=True):
 async def preview(service: Service, call: Call[None, PreviewQuery]) -> Answer:
     """Return the next occurrences of a schedule."""
     schedule = await known(service, call)
-    recorded = []
-    if schedule.next_fire_at is None:
-        recorded = await service.store.occurrences(schedule.id, limit=1, tenant=call.tenant)
-    last = (each.fire_at for each in recorded)
+    last = await _last_recorded(service, schedule)
     # A thread, for a rare pattern may take a while to find.
-    found = await asyncio.to_thread(coming_of, schedule, service.clock.now(), call.query.count, *last)
+    found = await asyncio.to_thread(coming_of, schedule, service.clock.now(), call.query.count, last)
     return Answer(PreviewList(occurrences=[preview_document(each) for each in found]))
 
 
@@ -100,8 +97,17 @@ async def between(service: Service, call: Call[None, BetweenQuery]) -> Answer:
     until = parameter(partial(check_instant, "until", query.until))
     if until <= since:
         raise bad_parameter("until", "must be after since")
-    found = await asyncio.to_thread(between_of, schedule, since, until, query.limit)
+    last, now = await _last_recorded(service, schedule), service.clock.now()
+    found = await asyncio.to_thread(between_of, schedule, since, until, query.limit, now=now, last=last)
     return Answer(PreviewList(occurrences=[preview_document(each) for each in found]))
+
+
+async def _last_recorded(service: Service, schedule: Schedule) -> datetime | None:
+    """Return the last occurrence of one that has none to record; of others its next one tells."""
+    if schedule.next_fire_at is not None:
+        return None
+    recorded = await service.store.occurrences(schedule.id, limit=1, tenant=schedule.tenant)
+    return recorded[0].fire_at if recorded else None
 
 
 async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> Answer:

@@ -29,7 +29,7 @@ class StatQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     kind: Name | None = None
     queue: Name | None = None
     step: Annotated[int, Meta(ge=60, le=86_400 * 31, description="Seconds, in whole minutes.")] | None = None
-    """A minute for up to a day, an hour for more, unless it is said."""
+    """A minute for up to a day, an hour for more, unless it is said; with whole hours the first one is whole, too."""
 
 
 class BucketDocument(msgspec.Struct, frozen=True, kw_only=True):

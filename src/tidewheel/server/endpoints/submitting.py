@@ -1,8 +1,7 @@
 """Submitting: one job, or many at once."""
 
 import re
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -12,10 +11,10 @@ from tidewheel.errors import Invalid, OutcomeUnknown, TideError, TooMany
 from tidewheel.model.job import JobSpec, Submitted
 from tidewheel.model.states import FINAL
 from tidewheel.model.trace import trace_of
+from tidewheel.observe.own_log import note
 from tidewheel.observe.tracing import sending
 from tidewheel.server.artifact_use import artifact_in, use_artifacts
 from tidewheel.server.endpoint import Answer, Call, NoQuery
-from tidewheel.server.intake import Intake
 from tidewheel.server.job_document import JobDocument, job_document
 from tidewheel.server.job_flaws import telling_all
 from tidewheel.server.job_request import MOST_IN_BATCH_KEY, JobRequest, spec_of, specs_of
@@ -56,7 +55,8 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
         spec = spec_of(call.body, call.tenant, read_key(call.headers))
         if (digest := artifact_in(spec.kind, spec.args)) is not None:
             await use_artifacts(service, [("args.artifact", digest)], call.tenant)
-        [submitted] = await _take_in(service, call, [spec], _one_by(service.intake))
+        [submitted] = await _take_in(service, call, [spec], service.intake.submit)
+    note(job_id=str(submitted.job_id), kind=spec.kind)
     accepted, wait = _accepted(submitted), read_wait(call.headers)
     status, headers = ACCEPTED if submitted.created else OK, [("location", accepted.location)]
     if wait:
@@ -70,8 +70,6 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
 
 async def submit_batch(service: Service, call: Call[list[JobRequest], NoQuery]) -> Answer:
     """Store many jobs, all or none."""
-    if len(call.body) > 1:
-        await call.charge(len(call.body))
     _check_tenants(call, call.body)
     with telling_all(call.body, call.tenant, batch=len(call.body) > 1):
         answers = await _take_in_all(service, call)
@@ -119,17 +117,21 @@ async def _store_traced(
     except TideError:
         _give_back(service, let_in)
         raise
-    for tenant in dict.fromkeys(spec.tenant for spec in specs):
-        pairs = zip(specs, answers, strict=True)
-        made = [answer.job_id for spec, answer in pairs if answer.created and spec.tenant == tenant]
-        service.quotas.give_back(tenant, let_in[tenant] - len(made))
-        service.audit.note_submit(call.actor, made, tenant=tenant)
-    for queue, jobs in Counter(spec.queue for spec, one in zip(specs, answers, strict=True) if one.created).items():
+    made: dict[str, list[UUID]] = {tenant: [] for tenant in let_in}
+    queues: dict[str, int] = {}
+    for spec, answer in zip(specs, answers, strict=True):
+        if answer.created:
+            made.setdefault(spec.tenant, []).append(answer.job_id)
+            queues[spec.queue] = queues.get(spec.queue, 0) + 1
+    for tenant, ids in made.items():
+        service.quotas.give_back(tenant, let_in.get(tenant, 0) - len(ids))
+        service.audit.note_submit(call.actor, ids, tenant=tenant)
+    for queue, jobs in queues.items():
         service.metrics.submitted(queue, jobs)
     return answers
 
 
-async def _let_in(service: Service, specs: Sequence[JobSpec]) -> Counter[str]:
+async def _let_in(service: Service, specs: Sequence[JobSpec]) -> dict[str, int]:
     """Let all in, or none, and return how many of each tenant. A repeat of what was stored is always let in."""
     everyone = range(len(specs))
     try:
@@ -143,11 +145,13 @@ async def _let_in(service: Service, specs: Sequence[JobSpec]) -> Counter[str]:
         return await _check_quotas(service, specs, [position for position in everyone if not seen[position]])
 
 
-async def _check_quotas(service: Service, specs: Sequence[JobSpec], positions: Sequence[int]) -> Counter[str]:
+async def _check_quotas(service: Service, specs: Sequence[JobSpec], positions: Sequence[int]) -> dict[str, int]:
     """Let some of the jobs in, or none of them, and return how many of each tenant."""
-    passed: Counter[str] = Counter()
-    for tenant in dict.fromkeys(specs[position].tenant for position in positions):
-        own = [position for position in positions if specs[position].tenant == tenant]
+    by_tenant: dict[str, list[int]] = {}
+    for position in positions:
+        by_tenant.setdefault(specs[position].tenant, []).append(position)
+    passed: dict[str, int] = {}
+    for tenant, own in by_tenant.items():
         try:
             await service.quotas.check(tenant, [len(_encode(specs[position].args)) for position in own])
         except TideError as error:
@@ -160,16 +164,9 @@ async def _check_quotas(service: Service, specs: Sequence[JobSpec], positions: S
     return passed
 
 
-def _give_back(service: Service, let_in: Counter[str]) -> None:
+def _give_back(service: Service, let_in: Mapping[str, int]) -> None:
     for tenant, jobs in let_in.items():
         service.quotas.give_back(tenant, jobs)
-
-
-def _one_by(intake: Intake) -> Callable[[Sequence[JobSpec]], Awaitable[list[Submitted]]]:
-    async def store(specs: Sequence[JobSpec]) -> list[Submitted]:
-        return [await intake.submit(specs[0])]
-
-    return store
 
 
 def _accepted(submitted: Submitted) -> AcceptedJob:

@@ -49,13 +49,13 @@ from tidewheel.server.recording import record
 from tidewheel.server.run_document import (
     by_policy,
     claim_request,
-    line_of,
     notes_of,
     outcome_of,
     raw,
     registered,
     run_document,
 )
+from tidewheel.server.run_lines import line_of
 from tidewheel.server.service import Service
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.bell import SOON, Bell
@@ -217,7 +217,7 @@ async def log(service: Service, call: Call[Lines, NoQuery]) -> Answer:
         for job_id in dict.fromkeys(line.job_id for line in call.body.lines):
             await service.store.get(job_id, tenant=call.actor.tenant)
     now = service.clock.now()
-    lines = [line_of(line, now) for line in call.body.lines]
+    lines = service.run_lines.fit([line_of(line, now) for line in call.body.lines])
     await service.store.append_logs(lines)
     return Answer(LinesAnswer(stored=len(lines)))
 

@@ -45,7 +45,12 @@ LOOKING: Final = (
         errors=("not-finished", "no-result", "gone"),
     ),
     _look(
-        "/v1/jobs/{id}/attempts", "list_attempts", "List the attempts of a job", looking.attempts, looking.AttemptList
+        "/v1/jobs/{id}/attempts",
+        "list_attempts",
+        "List the attempts of a job",
+        looking.attempts,
+        looking.AttemptList,
+        query=looking.AttemptQuery,
     ),
     _look(
         "/v1/jobs/{id}/logs",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tidewheel.model import notification_documents as documents
 from tidewheel.model.access import Action
 from tidewheel.server.endpoint import Endpoint
 from tidewheel.server.endpoints import notifications
@@ -17,7 +18,7 @@ NOTIFICATIONS: Final = (
         group=_GROUP,
         action=Action.NOTIFICATIONS_READ,
         handler=notifications.channels,
-        answers={200: notifications.ChannelList},
+        answers={200: documents.ChannelList},
     ),
     Endpoint(
         method="POST",
@@ -29,7 +30,7 @@ NOTIFICATIONS: Final = (
         action=Action.NOTIFICATIONS_WRITE,
         handler=notifications.add_channel,
         body=notifications.ChannelRequest,
-        answers={201: notifications.NewChannelDocument},
+        answers={201: documents.NewChannelDocument},
         errors=("conflict",),
     ),
     Endpoint(
@@ -50,7 +51,7 @@ NOTIFICATIONS: Final = (
         group=_GROUP,
         action=Action.NOTIFICATIONS_WRITE,
         handler=notifications.enable_channel,
-        answers={200: notifications.ChannelDocument},
+        answers={200: documents.ChannelDocument},
     ),
     Endpoint(
         method="POST",
@@ -62,7 +63,7 @@ NOTIFICATIONS: Final = (
         action=Action.NOTIFICATIONS_WRITE,
         handler=notifications.rotate_secret,
         body=notifications.RotationRequest,
-        answers={200: notifications.NewChannelDocument},
+        answers={200: documents.NewChannelDocument},
     ),
     Endpoint(
         method="GET",
@@ -72,7 +73,7 @@ NOTIFICATIONS: Final = (
         group=_GROUP,
         action=Action.NOTIFICATIONS_READ,
         handler=notifications.subscriptions,
-        answers={200: notifications.SubscriptionList},
+        answers={200: documents.SubscriptionList},
     ),
     Endpoint(
         method="POST",
@@ -83,7 +84,7 @@ NOTIFICATIONS: Final = (
         action=Action.NOTIFICATIONS_WRITE,
         handler=notifications.subscribe,
         body=notifications.SubscriptionRequest,
-        answers={201: notifications.SubscriptionDocument},
+        answers={201: documents.SubscriptionDocument},
         errors=("not-found", "conflict"),
     ),
     Endpoint(
@@ -105,7 +106,7 @@ NOTIFICATIONS: Final = (
         action=Action.NOTIFICATIONS_READ,
         handler=notifications.deliveries,
         query=notifications.DeliveryQuery,
-        answers={200: notifications.DeliveryPage},
+        answers={200: documents.DeliveryPage},
         errors=("bad-cursor",),
     ),
     Endpoint(
@@ -116,6 +117,6 @@ NOTIFICATIONS: Final = (
         group=_GROUP,
         action=Action.NOTIFICATIONS_WRITE,
         handler=notifications.resend,
-        answers={200: notifications.DeliveryDocument},
+        answers={200: documents.DeliveryDocument},
     ),
 )

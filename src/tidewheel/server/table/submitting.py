@@ -33,7 +33,7 @@ SUBMITTING: Final = (
         name="submit_batch",
         summary="Submit up to 10 000 jobs, all or none",
         description="An array of jobs, or one job a line. An Idempotency-Key stands for all of them in "
-        "their order. By the rate of its key it counts as many requests as it has jobs.",
+        "their order. By the rate of its key it is one request; each job counts by the bound of its tenant.",
         group="jobs",
         action=Action.JOBS_SUBMIT,
         handler=submitting.submit_batch,

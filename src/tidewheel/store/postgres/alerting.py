@@ -18,6 +18,7 @@ from tidewheel.model.alert import (
     LaneFact,
     QueueFact,
     ReplicaFact,
+    Rule,
     ScheduleFact,
     SnapshotFact,
     TableFact,
@@ -38,6 +39,8 @@ from tidewheel.store.postgres.working import worker_of
 
 _FEW: Final = 100
 """Dead rows that are not worth telling."""
+_SINCE_WHEN_UNUSED: Final = 17
+"""The version that has `inactive_since` of slots."""
 
 
 class Alerting(Part):
@@ -45,6 +48,10 @@ class Alerting(Part):
 
     async def alert_facts(self) -> AlertFacts:
         return await self._db.read(_facts)
+
+    async def alert_gaps(self) -> list[str]:
+        version, sees_all = await self._db.read(lambda connection: one(connection, SQL["sight"]))
+        return gaps_of(version, sees_all=sees_all)
 
     async def queue_waits(self) -> list[QueueFact]:
         return await self._db.read(_queues)
@@ -101,6 +108,23 @@ class Alerting(Part):
                 detail = detail_text(row["rule"], row["subject"], row["told"])
                 await _tell(connection, Event.RESOLVED, row["tenant"], detail)
         return len(turns.firing) + len(turns.resolved)
+
+
+def gaps_of(version: int, *, sees_all: bool) -> list[str]:
+    """Say what a server of such a version does not tell."""
+    gaps = []
+    if version < _SINCE_WHEN_UNUSED:
+        gaps.append(
+            f"PostgreSQL {version} does not say since when a replication slot is unused "
+            f"(from {_SINCE_WHEN_UNUSED} on): {Rule.HELD_SNAPSHOT} leaves slots out, "
+            f"and {Rule.REPLICA_LAG} tells of them by how much they are behind"
+        )
+    if not sees_all:
+        gaps.append(
+            f"connections and replicas of other users are not seen by {Rule.HELD_SNAPSHOT} and {Rule.REPLICA_LAG}: "
+            "grant pg_monitor to the user of the database"
+        )
+    return gaps
 
 
 async def _queues(connection: Connection) -> list[QueueFact]:

@@ -21,9 +21,10 @@ from tidewheel.model.job import Job
 from tidewheel.model.outcome import NO_DELAY
 from tidewheel.model.submission import prepare_args
 from tidewheel.store.dead_letters import ALL_DEAD, AT_ONCE
+from tidewheel.store.pages import Page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT
-from tidewheel.store.postgres.searching import FIRST_ID, LAST_ID, check_page, find_job
+from tidewheel.store.postgres.searching import FIRST_ID, LAST_ID, check_page, find_job, read_page
 from tidewheel.store.postgres.steering import Steering, send_round
 from tidewheel.store.records import JobRow, failure_of, job_of
 
@@ -40,12 +41,15 @@ class DeadLetters(Steering):
         rows = await self._db.read(lambda connection: connection.fetch(SQL["dead_groups"], *values))
         return [DeadGroup(**{**row, "error": failure_of(row["error"])}) for row in rows]
 
-    async def dead_letters(
-        self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None
-    ) -> list[Job]:
+    async def dead_letters(self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None) -> Page:
         values = (*_values(where), after or LAST_ID, check_page(limit))
-        rows = await self._db.read(lambda connection: connection.fetch(SQL["list_dead"], *values))
-        return [job_of(row[:_WIDTH], DIALECT) for row in rows]
+
+        async def look(connection: Connection) -> tuple[list[Any], bool]:
+            async with connection.transaction(readonly=True):
+                return await read_page(connection, SQL["list_dead"], values, limit)
+
+        rows, is_full = await self._db.read(look)
+        return Page([job_of(row[:_WIDTH], DIALECT) for row in rows], rows[-1]["id"] if is_full else None)
 
     async def count_dead(self, where: DeadFilter = ALL_DEAD) -> int:
         values = _values(where)

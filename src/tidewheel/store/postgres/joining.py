@@ -35,6 +35,8 @@ async def join(connection: Any, *, waits: bool) -> Connection:
         _check_waits(connection, waits=waits, needed=not alone)
         if connection.autocommit and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE:
             raise Invalid("connection", _NO_TRANSACTION)
+        if connection.info.pipeline_status != psycopg.pq.PipelineStatus.OFF:
+            raise Invalid("connection", "is in pipeline mode, in which answers come later: enqueue before or after it")
         return cast("Connection", Psycopg(connection) if alone else AsyncPsycopg(connection))
     known = "asyncpg, psycopg 3, or SQLAlchemy 2 over one of them"
     raise Invalid("connection", f"must be one of {known} in a transaction, not {_kind(connection)}")

@@ -22,12 +22,14 @@ from tidewheel.model.notification import (
     Answer,
     Delivery,
     DeliveryState,
+    Happening,
     Subscription,
     SubscriptionSpec,
     answer_text,
     messages_of,
     next_try,
     outcomes_of,
+    still_waits,
 )
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.notify_rows import (
@@ -103,7 +105,7 @@ class Notifying(Part):
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         own = checked(spec, tenant)
-        values = (own.tenant, own.kind, outcomes_of(own.events), definition_text(own))
+        values = (own.tenant, own.kind, outcomes_of(own.events), definition_text(own), own.watches_after)
 
         async def add(connection: Connection) -> Subscription:
             await connection.execute(SQL["lock_owner"], tenant)
@@ -145,6 +147,9 @@ class Notifying(Part):
     async def spread_happenings(self, *, limit: int = 500) -> int:
         return await self._db.transaction(lambda connection: self._spread(connection, limit))
 
+    async def notice_late(self, *, limit: int = 500) -> int:
+        return await self._db.transaction(lambda connection: self._notice(connection, limit))
+
     async def take_deliveries(self, shares: Shares = USUAL_SHARES, *, under_way: Sequence[UUID] = ()) -> list[Parcel]:
         room = max(0, shares.all - len(under_way))
         values = (shares.channel, shares.owner, room, list(under_way), PATIENCE)
@@ -164,7 +169,30 @@ class Notifying(Part):
         if not happenings:
             return 0
         rows = await connection.fetch(SQL["subscriptions"], None, False)  # noqa: FBT003 - a value of a statement
-        wishes = [subscription_of(row, DIALECT) for row in rows]
+        await self._add_deliveries(connection, happenings, [subscription_of(row, DIALECT) for row in rows])
+        await connection.execute(SQL["forget_happenings"], [happening.id for happening in happenings])
+        return len(happenings)
+
+    async def _notice(self, connection: Connection, limit: int) -> int:
+        now, noticed = await store_now(connection), 0
+        for row in await connection.fetch(SQL["late_wishes"]):
+            wish = subscription_of(row[:4], DIALECT)
+            told_until, until = (row["late_at"], row["late_id"]), now - wish.late_after
+            if until <= row["late_at"]:
+                continue
+            late = []
+            if row["heard"]:
+                late = await connection.fetch(SQL["late_jobs"], wish.tenant, wish.kind, *told_until, until, limit)
+                waiting = [still_waits(happening_of(each[:-1], DIALECT)) for each in late]
+                await self._add_deliveries(connection, waiting, [wish])
+            reached = (late[-1]["run_at"], late[-1]["id"]) if len(late) == limit else (until, last_id(None))
+            await connection.execute(SQL["told_until"], wish.id, *told_until, *reached)
+            noticed += len(late)
+        return noticed
+
+    async def _add_deliveries(
+        self, connection: Connection, happenings: Sequence[Happening], wishes: Sequence[Subscription]
+    ) -> None:
         lines = [
             (self._make_id(), m.subscription.channel_id, m.key, m.event, what.job_id, what.tenant, m.body, m.text)
             for what in happenings
@@ -172,8 +200,6 @@ class Notifying(Part):
         ]
         if lines:
             await connection.execute(SQL["add_deliveries"], *(list(column) for column in zip(*lines, strict=True)))
-        await connection.execute(SQL["forget_happenings"], [happening.id for happening in happenings])
-        return len(happenings)
 
 
 async def _close(connection: Connection, parcel: Parcel, answer: Answer) -> bool:

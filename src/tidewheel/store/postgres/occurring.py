@@ -138,13 +138,11 @@ class Occurring(Recording):
         alive: dict[UUID, list[Alive]] = {bound.schedule_id: [] for bound in bounds}
         for schedule_id, due_at, job_id, running in await connection.fetch(SQL["alive_of_schedules"], ids):
             alive[schedule_id].append(Alive(due_at, job_id, running))
+        mine: dict[UUID, list[UUID]] = {}
+        for row in left:
+            mine.setdefault(row["schedule_id"], []).append(row["job_id"])
         decided = [
-            decide_due(
-                bound.overlap,
-                bound.max_concurrency,
-                alive[bound.schedule_id],
-                [row["job_id"] for row in left if row["schedule_id"] == bound.schedule_id],
-            )
+            decide_due(bound.overlap, bound.max_concurrency, alive[bound.schedule_id], mine.get(bound.schedule_id, []))
             for bound in bounds
         ]
         skipped = await _carry_out(connection, decided)

@@ -28,7 +28,10 @@ CREATE TABLE tidewheel.subscription (
     kind text,
     outcomes text[] NOT NULL,
     definition json NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    late_at timestamp with time zone,
+    late_id uuid,
+    CONSTRAINT subscription_check CHECK (((late_id IS NULL) = (late_at IS NULL)))
 );
 
 CREATE TABLE tidewheel.tenant (

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 from tidewheel.errors import Invalid, NotFound
@@ -11,15 +11,18 @@ from tidewheel.model.ids import make_id, time_of
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.job_words import JobWords, read_words
 from tidewheel.model.states import REDRIVABLE, State
-from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter, Page
+from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, PAGE_BYTES, Page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, tenant_id
-from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_gates, with_notes
+from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, size_of, with_gates, with_notes
 
 SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
 WORD_SCAN = 5_000
 """The same for a page whose rows are searched for words, which takes longer."""
+FIRST_ROWS = 16
+"""How many jobs are read before it is known how large they are."""
 MAX_PAGE = 1000
 _WIDTH = len(JobRow._fields)
 LAST_ID = UUID(int=2**128 - 1)
@@ -55,11 +58,15 @@ class Searching(Part):
 
         return await self._db.read(look)
 
-    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
+    async def attempts(
+        self, job_id: UUID, *, tenant: str | None = None, before: int = NEWEST, limit: int = MOST_ATTEMPTS
+    ) -> list[Attempt]:
+        check_page(limit)
+
         async def look(connection: Connection) -> list[Any] | None:
             if await find_job(connection, job_id, tenant) is None:
                 return None
-            rows: list[Any] = await connection.fetch(SQL["attempts"], job_id, time_of(job_id))
+            rows: list[Any] = await connection.fetch(SQL["attempts"], job_id, time_of(job_id), before, limit)
             return rows
 
         rows = await self._db.read(look)
@@ -107,11 +114,9 @@ async def find_job(connection: Connection, job_id: UUID, tenant: str | None) -> 
 
 
 async def _page(connection: Connection, where: JobFilter, limit: int, after: UUID | None) -> Page:
-    number = None
-    if where.tenant is not None:
-        number = await tenant_id(connection, where.tenant)
-        if number is None:
-            return Page([])
+    number = None if where.tenant is None else await tenant_id(connection, where.tenant)
+    if not await _may_be(connection, where, number):
+        return Page([])
     sought = None if where.text is None else read_words(where.text)
     bounds, way = _bounds(where, after, sought), _way(where, number)
     states = None if where.states is None else [state.value for state in where.states]
@@ -121,15 +126,43 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
     patterns = _patterns(sought)
     scan = SCAN if patterns is None else min(SCAN, WORD_SCAN)
     last = (*([scan] if way.is_long else []), limit, *created, *way.listed_by, patterns)
-    rows = await connection.fetch(SQL[f"list_{way.name}"], *bounds, *filters, *last)
+    rows, is_full = await read_page(connection, SQL[f"list_{way.name}"], (*bounds, *filters, *last), limit)
     edge = None
     if way.is_long:
         # One table may have filled the page from beyond the place where the reading of the other stopped.
-        lowest = rows[-1]["id"] if len(rows) == limit else bounds[1]
+        lowest = rows[-1]["id"] if is_full else bounds[1]
         edge = await connection.fetchval(SQL[f"edge_{way.name}"], bounds[0], lowest, scan, *way.bounded_by)
     seen = [row for row in rows if edge is None or row["id"] >= edge]
     jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
-    return Page(jobs, seen[-1]["id"] if len(seen) == limit else edge)
+    return Page(jobs, seen[-1]["id"] if is_full and len(seen) == len(rows) else edge)
+
+
+async def read_page(
+    connection: Connection, query: LiteralString, values: Sequence[Any], limit: int
+) -> tuple[list[Any], bool]:
+    """Return rows of jobs within a transaction, and whether they fill a page: there are enough, or they are large."""
+    cursor = await connection.cursor(query, *values)
+    rows: list[Any] = []
+    size, wanted = 0, FIRST_ROWS
+    while len(rows) < limit and size < PAGE_BYTES:
+        wanted = min(wanted, limit - len(rows))
+        found = await cursor.fetch(wanted)
+        rows += found
+        if len(found) < wanted:
+            return rows, False
+        size += sum(map(size_of, found))
+        wanted = max(1, (PAGE_BYTES - size) * len(rows) // max(1, size))  # if the others are like these
+    return rows, True
+
+
+async def _may_be(connection: Connection, where: JobFilter, tenant: int | None) -> bool:
+    """Tell whether there can be any, without a look at the jobs."""
+    if where.tenant is not None and tenant is None:
+        return False
+    if where.kind is None and where.queue is None:
+        return True
+    known: bool = await connection.fetchval(SQL["has_lane"], tenant, where.kind, where.queue)
+    return known
 
 
 class _Way(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Any, Final
 from tidewheel.model.histogram import count, from_text, to_text
 from tidewheel.model.states import State
 from tidewheel.model.statistics import (
+    DROP_MINUTES,
     HOUR,
-    KEEP_MINUTES,
     KEEP_STATISTICS,
     MINUTE,
     StatFilter,
@@ -17,10 +17,12 @@ from tidewheel.model.statistics import (
     begin_of,
     check_stat_filter,
     points_of,
+    spans_of,
 )
 from tidewheel.store.counting import Numbers, StatKey, added_up
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import Part
+from tidewheel.store.postgres.recording import store_now
 
 _COUNTED: Final = ("lane", "state", "jobs")
 
@@ -30,13 +32,17 @@ class Statistics(Part):
 
     async def statistics(self, where: StatFilter) -> list[StatPoint]:
         checked = check_stat_filter(where)
-        values = (checked.since, checked.before, checked.tenant, checked.kind, checked.queue)
+        scope = (checked.tenant, checked.kind, checked.queue)
 
         async def look(connection: Connection) -> list[StatRow]:
-            # One moment for both: a note is folded in between otherwise.
+            # One moment for all: a note is folded in between otherwise.
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                folded = await connection.fetch(SQL["statistics"], *values)
-                fresh = await connection.fetch(SQL["unfolded"], *values)
+                spans = spans_of(checked, await store_now(connection))
+                fresh = await connection.fetch(SQL["unfolded"], spans.hours_since, checked.before, *scope)
+                folded = []
+                for hour, since, before in ((True, *spans[:2]), (False, *spans[2:])):
+                    if since < before:
+                        folded += await connection.fetch(SQL["statistics"], hour, since, before, *scope)
             return [
                 *(StatRow._make((*row[:5], from_text(row["delays"]), from_text(row["runs"]))) for row in folded),
                 *(StatRow._make((*row[:5], count(row["delays"] or ()), count(row["runs"] or ()))) for row in fresh),
@@ -56,12 +62,11 @@ class Statistics(Part):
             await connection.execute(SQL["lock_statistics"])
             ended = await connection.fetch(SQL["take_ended"], limit)
             await connection.execute(SQL["add_finished"], *([row[name] for row in ended] for name in _COUNTED))
-            noted = ((_key(row, MINUTE), _counted(row)) for row in ended)
-            await _add(connection, noted, hour=False)
-            minutes = await connection.fetch(SQL["take_minutes"], KEEP_MINUTES, limit)
-            await _add(connection, ((_key(row, HOUR), _stored(row)) for row in minutes), hour=True)
+            for hour, step in ((False, MINUTE), (True, HOUR)):
+                await _add(connection, ((_key(row, step), _counted(row)) for row in ended), hour=hour)
+            forgotten: int = await connection.fetchval(SQL["forget_minutes"], DROP_MINUTES, limit)
             await connection.execute(SQL["retire_statistics"], KEEP_STATISTICS)
-            return len(ended) + len(minutes)
+            return len(ended) + forgotten
 
         return await self._db.transaction(fold)
 

@@ -21,6 +21,7 @@ from tidewheel.model.dead_letter import (
 from tidewheel.model.job import Job
 from tidewheel.model.submission import MOST_ARGS_BYTES
 from tidewheel.store.dead_letters import ALL_DEAD, AT_ONCE
+from tidewheel.store.pages import Page
 from tidewheel.store.remote.documents import JobDocument
 from tidewheel.store.remote.transport import Transport, tenant_header
 
@@ -41,6 +42,7 @@ class DeadPage(msgspec.Struct, frozen=True):
 
     jobs: list[JobDocument]
     next_cursor: str | None = None
+    next_after: UUID | None = None
 
 
 class RedriveAnswer(msgspec.Struct, frozen=True):
@@ -65,20 +67,10 @@ class DeadLetters:
         headers = tenant_header(where.tenant)
         return (await self._transport.get(f"{_ALL}/groups", GroupList, query, headers=headers)).groups
 
-    async def dead_letters(
-        self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None
-    ) -> list[Job]:
-        query, headers = conditions(where) | {"full": "true"}, tenant_header(where.tenant)
-        found: list[Job] = []
-        while len(found) < _checked(limit):
-            wanted = min(limit - len(found), MOST_SHOWN)
-            part = query | {"limit": wanted, "after": after}
-            page = (await self._transport.get(_ALL, DeadPage, part, headers=headers)).jobs
-            found += [job.record() for job in page]
-            if len(page) < wanted:
-                break
-            after = page[-1].id
-        return found
+    async def dead_letters(self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None) -> Page:
+        query = conditions(where) | {"full": "true", "limit": min(_checked(limit), MOST_SHOWN), "after": after}
+        page = await self._transport.get(_ALL, DeadPage, query, headers=tenant_header(where.tenant))
+        return Page([job.record() for job in page.jobs], page.next_after)
 
     async def count_dead(self, where: DeadFilter = ALL_DEAD) -> int:
         body, headers = {"where": conditions(where), "dry_run": True}, tenant_header(where.tenant)

@@ -124,9 +124,10 @@ class AttemptDocument(msgspec.Struct, frozen=True):
 
 
 class AttemptList(msgspec.Struct, frozen=True):
-    """The attempts of a job."""
+    """The last attempts of a job."""
 
     attempts: list[AttemptDocument]
+    next_before: int | None = None
 
 
 class RelativeDocument(msgspec.Struct, frozen=True):

@@ -10,7 +10,8 @@ from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job, JobSpec, Submitted
 from tidewheel.model.log import LogLine
 from tidewheel.model.submission import MOST_ARGS_BYTES, prepare_all
-from tidewheel.store.base import JobFilter, Page
+from tidewheel.store.base import JobFilter
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page
 from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.remote.documents import (
     AcceptedBatch,
@@ -73,8 +74,12 @@ class Jobs:
         page = await self._transport.get("/v1/jobs", JobPage, query, headers=tenant_header(where.tenant))
         return Page([job.record() for job in page.jobs], page.next_after)
 
-    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
-        found = await self._transport.get(f"/v1/jobs/{job_id}/attempts", AttemptList, headers=tenant_header(tenant))
+    async def attempts(
+        self, job_id: UUID, *, tenant: str | None = None, before: int = NEWEST, limit: int = MOST_ATTEMPTS
+    ) -> list[Attempt]:
+        query = {"before": before, "limit": min(_checked(limit), MOST_ATTEMPTS)}
+        path = f"/v1/jobs/{job_id}/attempts"
+        found = await self._transport.get(path, AttemptList, query, headers=tenant_header(tenant))
         return [attempt.record(job_id) for attempt in found.attempts]
 
     async def parents_of(

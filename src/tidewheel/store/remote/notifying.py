@@ -1,113 +1,25 @@
 """Channels, subscriptions and the delivery log over HTTP."""
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-import msgspec
-
-from tidewheel.model.channel import KEEP_OLD, Channel, ChannelSpec, ChannelType, NewChannel
-from tidewheel.model.checks import parse_duration
-from tidewheel.model.notification import (
-    Delivery,
-    DeliveryAttempt,
-    DeliveryState,
-    Event,
-    Subscription,
-    SubscriptionSpec,
-    check_subscription,
+from tidewheel.model.channel import KEEP_OLD, Channel, ChannelSpec, NewChannel
+from tidewheel.model.notification import Delivery, DeliveryState, Subscription, SubscriptionSpec, check_subscription
+from tidewheel.model.notification_documents import (
+    ChannelDocument,
+    ChannelList,
+    DeliveryDocument,
+    DeliveryPage,
+    NewChannelDocument,
+    SubscriptionDocument,
+    SubscriptionList,
 )
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.remote.transport import Transport, tenant_header
 
 MOST_SHOWN: Final = 200
 """How many a server shows on one page."""
-
-
-class ChannelDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A channel."""
-
-    id: UUID
-    name: str
-    tenant: str | None
-    type: ChannelType
-    address: str
-    created_at: datetime
-    disabled: str | None
-    secret: str | None = None
-
-    def record(self) -> Channel:
-        return Channel(
-            id=self.id,
-            name=self.name,
-            tenant=self.tenant,
-            type=self.type,
-            shown=self.address,
-            created_at=self.created_at,
-            disabled=self.disabled,
-        )
-
-
-class ChannelList(msgspec.Struct, frozen=True):
-    """Channels."""
-
-    channels: list[ChannelDocument]
-
-
-class SubscriptionDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What a channel hears of."""
-
-    id: UUID
-    channel: str
-    channel_id: UUID
-    events: frozenset[Event]
-    tenant: str | None
-    kind: str | None
-    schedule: str | None
-    label: str | None
-    late_after: str
-    text: str
-    created_at: datetime
-
-    def record(self) -> Subscription:
-        same = {name: getattr(self, name) for name in self.__struct_fields__}
-        label = None if self.label is None else self.label.partition("=")[::2]
-        return Subscription(**(same | {"label": label, "late_after": parse_duration(self.late_after)}))
-
-
-class SubscriptionList(msgspec.Struct, frozen=True):
-    """Subscriptions."""
-
-    subscriptions: list[SubscriptionDocument]
-
-
-class DeliveryDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A message, and how far it is."""
-
-    id: UUID
-    event_id: str
-    channel: str
-    channel_id: UUID
-    event: Event
-    tenant: str | None
-    state: DeliveryState
-    tries: int
-    answer: str
-    attempts: tuple[DeliveryAttempt, ...]
-    created_at: datetime
-    next_at: datetime | None
-    ended_at: datetime | None
-    body: str
-
-    def record(self) -> Delivery:
-        same = {name: getattr(self, name) for name in self.__struct_fields__ if name != "event_id"}
-        return Delivery(key=self.event_id, **same)
-
-
-class DeliveryPage(msgspec.Struct, frozen=True):
-    """Deliveries, newest first."""
-
-    deliveries: list[DeliveryDocument]
 
 
 class Notifying:
@@ -119,8 +31,8 @@ class Notifying:
         asked = {"name": spec.name, "address": spec.address, "secret": spec.secret}
         body = {name: value for name, value in asked.items() if value is not None}
         headers = tenant_header(spec.tenant)
-        made = await self._transport.post("/v1/channels", body, ChannelDocument, safe=False, headers=headers)
-        return NewChannel(channel=made.record(), secret=made.secret)
+        made = await self._transport.post("/v1/channels", body, NewChannelDocument, safe=False, headers=headers)
+        return made.new()
 
     async def channels(self, *, tenant: str | None = None) -> list[Channel]:
         found = await self._transport.get("/v1/channels", ChannelList, headers=tenant_header(tenant))
@@ -137,8 +49,8 @@ class Notifying:
         self, channel_id: UUID, *, keep: timedelta = KEEP_OLD, tenant: str | None = None
     ) -> NewChannel:
         path, body = f"/v1/channels/{channel_id}/rotate", {"keep": keep.total_seconds()}
-        made = await self._transport.post(path, body, ChannelDocument, safe=False, headers=tenant_header(tenant))
-        return NewChannel(channel=made.record(), secret=made.secret)
+        made = await self._transport.post(path, body, NewChannelDocument, safe=False, headers=tenant_header(tenant))
+        return made.new()
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         check_subscription(spec)

@@ -60,6 +60,9 @@ class Alerting:
         now = micros(self._clock.now())
         return await self._read(lambda connection: _facts(connection, now, self._path))
 
+    async def alert_gaps(self) -> list[str]:
+        return []
+
     async def queue_waits(self) -> list[QueueFact]:
         now = micros(self._clock.now())
         return await self._read(lambda connection: _queues(connection, now))

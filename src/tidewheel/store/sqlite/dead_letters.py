@@ -25,10 +25,11 @@ from tidewheel.model.job import Job
 from tidewheel.model.outcome import NO_DELAY
 from tidewheel.model.submission import prepare_args
 from tidewheel.store.dead_letters import ALL_DEAD, AT_ONCE
+from tidewheel.store.pages import Page
 from tidewheel.store.records import failure_of
 from tidewheel.store.sqlite import depending, steering
 from tidewheel.store.sqlite.connection import rows, value
-from tidewheel.store.sqlite.searching import check_page, job_in
+from tidewheel.store.sqlite.searching import check_page, job_in, read_page
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import id_of, instant, micros, some
 
@@ -52,13 +53,11 @@ class DeadLetters:
         values = {**_values(where), "limit": check_page(limit)}
         return [_group(row) for row in await self._read(lambda connection: rows(connection, "dead_groups", values))]
 
-    async def dead_letters(
-        self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None
-    ) -> list[Job]:
+    async def dead_letters(self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None) -> Page:
         beyond = _LAST if after is None else after.bytes
         values = {**_values(where), "limit": check_page(limit), "after": beyond}
-        found = await self._read(lambda connection: rows(connection, "list_dead", values))
-        return [job_in(row) for row in found]
+        jobs, is_full = await self._read(lambda connection: read_page(connection, "list_dead", values))
+        return Page(jobs, jobs[-1].id if is_full else None)
 
     async def count_dead(self, where: DeadFilter = ALL_DEAD) -> int:
         values = _values(where)

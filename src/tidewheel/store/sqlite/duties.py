@@ -51,7 +51,7 @@ def leave_duties(session: Session, node: UUID) -> None:
 
 def agenda(connection: apsw.Connection, now: int) -> Agenda:
     """See `store.keeping.DutyStore.agenda`."""
-    ((lapsed, start_by, dropping, opening, stopping, telling, happened, delivery, fires, decisions),) = rows(
+    ((lapsed, start_by, dropping, opening, stopping, telling, happened, awaited, delivery, fires, decisions),) = rows(
         connection, "agenda", {"now": now, "shards": _SHARDS}
     )
     return Agenda(
@@ -63,6 +63,7 @@ def agenda(connection: apsw.Connection, now: int) -> Agenda:
         stopping=bool(stopping),
         telling=bool(telling),
         happened=bool(happened),
+        awaited=bool(awaited),
         next_delivery=some(instant, delivery),
         next_fires=tuple(some(instant, micros) for micros in _instants(fires)),
         next_decisions=tuple(some(instant, micros) for micros in _instants(decisions)),

@@ -26,12 +26,14 @@ from tidewheel.model.notification import (
     Answer,
     Delivery,
     DeliveryState,
+    Happening,
     Subscription,
     SubscriptionSpec,
     answer_text,
     messages_of,
     next_try,
     outcomes_of,
+    still_waits,
 )
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.notify_rows import (
@@ -136,6 +138,9 @@ class Notifying:
     async def spread_happenings(self, *, limit: int = 500) -> int:
         return await self._write(lambda session: _spread(session, limit))
 
+    async def notice_late(self, *, limit: int = 500) -> int:
+        return await self._write(lambda session: _notice(session, limit))
+
     async def take_deliveries(self, shares: Shares = USUAL_SHARES, *, under_way: Sequence[UUID] = ()) -> list[Parcel]:
         busy = json_text([channel.hex for channel in under_way])
         return await self._write(lambda session: _take(session, shares, busy, shares.all - len(under_way)))
@@ -181,6 +186,7 @@ def _subscribe(session: Session, spec: SubscriptionSpec, tenant: str | None) -> 
     if channel is None:
         raise NotFound("channel", spec.channel)
     check_room("subscriptions", session.value("count_subscriptions", tenant=tenant))
+    now, watches_after = session.now, spec.watches_after
     [row] = session.rows(
         "subscribe",
         id=session.make_id().bytes,
@@ -189,7 +195,9 @@ def _subscribe(session: Session, spec: SubscriptionSpec, tenant: str | None) -> 
         kind=spec.kind,
         outcomes=json_text(outcomes_of(spec.events)),
         definition=definition_text(spec),
-        now=session.now,
+        now=now,
+        late_at=None if watches_after is None else now - span(watches_after),
+        late_id=None if watches_after is None else last_id(None).bytes,
     )
     return subscription_of(row, DIALECT)
 
@@ -200,6 +208,33 @@ def _spread(session: Session, limit: int) -> int:
     if not happenings:
         return 0
     wishes = [subscription_of(row, DIALECT) for row in session.rows("subscriptions", tenant=None, all=False)]
+    _add_deliveries(session, happenings, wishes, now)
+    session.run("forget_happenings", ids=json_text([happening.id for happening in happenings]))
+    return len(happenings)
+
+
+def _notice(session: Session, limit: int) -> int:
+    now, noticed = session.now, 0
+    for *stored, late_at, late_id, heard in session.rows("late_wishes"):
+        wish = subscription_of(stored, DIALECT)
+        until = now - span(wish.late_after)
+        if until <= late_at:
+            continue
+        late = []
+        if heard:
+            place = {"late_at": late_at, "late_id": late_id, "until": until, "now": now, "limit": limit}
+            late = session.rows("late_jobs", tenant=wish.tenant, kind=wish.kind, **place)
+            waiting = [still_waits(happening_of(row[:-1], DIALECT)) for row in late]
+            _add_deliveries(session, waiting, [wish], now)
+        reached = (late[-1][-1], late[-1][6]) if len(late) == limit else (until, last_id(None).bytes)
+        session.run("told_until", id=wish.id.bytes, late_at=reached[0], late_id=reached[1])
+        noticed += len(late)
+    return noticed
+
+
+def _add_deliveries(
+    session: Session, happenings: Sequence[Happening], wishes: Sequence[Subscription], now: int
+) -> None:
     for happening in happenings:
         for message in messages_of(happening, wishes):
             session.run(
@@ -214,8 +249,6 @@ def _spread(session: Session, limit: int) -> int:
                 body=message.body,
                 text=message.text,
             )
-    session.run("forget_happenings", ids=json_text([happening.id for happening in happenings]))
-    return len(happenings)
 
 
 def _take(session: Session, shares: Shares, busy: str, room: int) -> list[Parcel]:

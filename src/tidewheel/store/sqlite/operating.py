@@ -86,7 +86,8 @@ class Operating:
 
     async def statistics(self, where: StatFilter) -> list[StatPoint]:
         checked = check_stat_filter(where)
-        return await self._read(lambda connection: statistics.statistics(connection, checked))
+        now = self._clock.now()
+        return await self._read(lambda connection: statistics.statistics(connection, checked, now))
 
     async def finished(self) -> dict[tuple[str, State], int]:
         return await self._read(statistics.finished)

@@ -12,8 +12,9 @@ from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage
-from tidewheel.store.base import Counts, JobFilter, Page
+from tidewheel.store.base import Counts, JobFilter
 from tidewheel.store.log_searching import Walk
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page
 from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.sqlite import depending, log_lines, searching
 from tidewheel.store.sqlite.values import micros
@@ -36,8 +37,11 @@ class Reading:
         searching.check_page(limit)
         return await self._read(lambda connection: searching.find(connection, where, limit, after))
 
-    async def attempts(self, job_id: UUID, *, tenant: str | None = None) -> list[Attempt]:
-        return await self._read(lambda connection: searching.attempts(connection, job_id, tenant))
+    async def attempts(
+        self, job_id: UUID, *, tenant: str | None = None, before: int = NEWEST, limit: int = MOST_ATTEMPTS
+    ) -> list[Attempt]:
+        values = {"id": job_id.bytes, "before": before, "limit": searching.check_page(limit)}
+        return await self._read(lambda connection: searching.attempts(connection, job_id, tenant, values))
 
     async def parents_of(
         self, job_id: UUID, *, limit: int = 50, after: UUID | None = None, tenant: str | None = None

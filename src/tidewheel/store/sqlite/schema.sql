@@ -491,7 +491,10 @@ CREATE TABLE subscription (
     kind       TEXT,
     outcomes   TEXT NOT NULL,
     definition TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    -- For one that wants to hear of late jobs: how far down the line of those that wait it was told, by (run_at, id).
+    late_at    INTEGER,
+    late_id    BLOB CHECK ((late_id IS NULL) = (late_at IS NULL))
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX subscription_channel ON subscription (channel);

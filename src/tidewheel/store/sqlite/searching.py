@@ -13,9 +13,10 @@ from tidewheel.model.ids import make_id
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.job_words import read_words
 from tidewheel.model.states import FINAL, State
-from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter, Page
-from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, with_gates, with_notes
-from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter
+from tidewheel.store.pages import PAGE_BYTES, Page
+from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, size_of, with_gates, with_notes
+from tidewheel.store.sqlite.connection import SQL, rows, value
 from tidewheel.store.sqlite.lanes import gate_of
 from tidewheel.store.sqlite.values import DIALECT, instant, json_text, micros, some
 
@@ -37,10 +38,10 @@ def get(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> Job:
     return _completed(connection, [job_in(found[0])])[0]
 
 
-def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None) -> list[Attempt]:
+def attempts(connection: apsw.Connection, job_id: UUID, tenant: str | None, values: dict[str, Any]) -> list[Attempt]:
     """See `store.base.SearchStore.attempts`."""
     get(connection, job_id, tenant)
-    return [attempt_of(row, DIALECT) for row in rows(connection, "attempts", {"id": job_id.bytes})]
+    return [attempt_of(row, DIALECT) for row in rows(connection, "attempts", values)]
 
 
 def check_page(limit: int) -> int:
@@ -55,21 +56,40 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
     values = _values(where, limit, after)
     if where.tenant is not None:
         values["tenant"] = value(connection, "tenant_of", {"tenant": where.tenant})
-        if values["tenant"] is None:
-            return Page([])
+    if not _may_be(connection, where, values):
+        return Page([])
     few = _FEW if where.states is None else where.states & _FEW
     if where.error is not None or few == where.states:
         return _find_few(connection, few, values)
     if where.states == RUNNING_ONLY:
-        jobs = _completed(connection, [job_in(row) for row in rows(connection, "find_running", values)])
-        return Page(jobs, jobs[-1].id if len(jobs) == limit else None)
+        found, is_full = read_page(connection, "find_running", values)
+        jobs = _completed(connection, found)
+        return Page(jobs, jobs[-1].id if is_full else None)
     of_tenant = "" if where.tenant is None else "_of_tenant"
     edge = value(connection, f"edge{of_tenant}", values)
     values["floor"] = max(values["floor"], edge or _FIRST)
-    jobs = _completed(connection, [job_in(row) for row in rows(connection, f"find{of_tenant}", values)])
-    if len(jobs) == limit:
-        return Page(jobs, jobs[-1].id)
-    return Page(jobs, some(DIALECT.uuid, edge))
+    found, is_full = read_page(connection, f"find{of_tenant}", values)
+    jobs = _completed(connection, found)
+    return Page(jobs, jobs[-1].id if is_full else some(DIALECT.uuid, edge))
+
+
+def read_page(connection: apsw.Connection, name: str, values: dict[str, Any]) -> tuple[list[Job], bool]:
+    """Return jobs, and whether they fill a page: there are enough, or they are large."""
+    jobs: list[Job] = []
+    size = 0
+    for row in connection.execute(SQL[name], values):
+        jobs.append(job_in(row))
+        size += size_of(row)
+        if size >= PAGE_BYTES:
+            return jobs, True
+    return jobs, len(jobs) == values["limit"]
+
+
+def _may_be(connection: apsw.Connection, where: JobFilter, values: dict[str, Any]) -> bool:
+    """Tell whether there can be any, without a look at the jobs."""
+    if where.tenant is not None and values["tenant"] is None:
+        return False
+    return (where.kind is None and where.queue is None) or bool(value(connection, "has_lane", values))
 
 
 def counts(connection: apsw.Connection, tenant: str | None) -> Counts:
@@ -94,15 +114,19 @@ def fresh_counts(connection: apsw.Connection, tenant: str | None, now: int) -> C
 
 def _find_few(connection: apsw.Connection, states: frozenset[State], values: dict[str, Any]) -> Page:
     """Find states that are few by their own index, and merge."""
-    found: list[Any] = []
+    found: list[Job] = []
     edge = max(
         (value(connection, "edge_few", {**values, "state": state}) or _FIRST for state in states), default=_FIRST
     )
     values["floor"] = max(values["floor"], edge)
     for state in states:
-        found += rows(connection, "find_few", {**values, "state": state.value})
-    found.sort(key=lambda row: bytes(row[0]), reverse=True)
-    jobs = _completed(connection, [job_in(row) for row in found[: values["limit"]]])
+        some_jobs, is_full = read_page(connection, "find_few", {**values, "state": state.value})
+        found += some_jobs
+        if is_full:  # what lies beyond is on another page, of whatever state it is
+            edge = values["floor"] = max(values["floor"], some_jobs[-1].id.bytes)
+    found = [job for job in found if job.id.bytes >= edge]
+    found.sort(key=lambda job: job.id, reverse=True)
+    jobs = _completed(connection, found[: values["limit"]])
     if len(jobs) == values["limit"]:
         return Page(jobs, jobs[-1].id)
     return Page(jobs, some(DIALECT.uuid, edge or None))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import apsw
@@ -11,8 +11,8 @@ import msgspec
 from tidewheel.model.histogram import bucket_of, from_text, to_text
 from tidewheel.model.states import State
 from tidewheel.model.statistics import (
+    DROP_MINUTES,
     HOUR,
-    KEEP_MINUTES,
     KEEP_STATISTICS,
     MINUTE,
     StatFilter,
@@ -20,6 +20,7 @@ from tidewheel.model.statistics import (
     StatRow,
     begin_of,
     points_of,
+    spans_of,
 )
 from tidewheel.store.counting import Numbers, StatKey, added_up
 from tidewheel.store.sqlite.connection import rows
@@ -29,17 +30,18 @@ from tidewheel.store.sqlite.values import instant, json_text, micros, span
 _durations: Final = msgspec.json.Decoder(list[int]).decode
 
 
-def statistics(connection: apsw.Connection, where: StatFilter) -> list[StatPoint]:
+def statistics(connection: apsw.Connection, where: StatFilter, now: datetime) -> list[StatPoint]:
     """See `store.counting.StatStore.statistics`; the filter was checked."""
-    values = {
-        "since": micros(where.since),
-        "before": micros(where.before),
-        "tenant": where.tenant,
-        "kind": where.kind,
-        "queue": where.queue,
-    }
-    folded = [(row, from_text(row[5]), from_text(row[6])) for row in rows(connection, "statistics", values)]
-    fresh = [(row, _counted(row[5]), _counted(row[6])) for row in rows(connection, "unfolded", values)]
+    spans = spans_of(where, now)
+    scope = {"tenant": where.tenant, "kind": where.kind, "queue": where.queue}
+    stored: list[Any] = []
+    for hour, since, before in ((1, *spans[:2]), (0, *spans[2:])):
+        if since < before:
+            values = {"hour": hour, "since": micros(since), "before": micros(before), **scope}
+            stored += rows(connection, "statistics", values)
+    folded = [(row, from_text(row[5]), from_text(row[6])) for row in stored]
+    noted = rows(connection, "unfolded", {"since": micros(spans.hours_since), "before": micros(where.before), **scope})
+    fresh = [(row, _counted(row[5]), _counted(row[6])) for row in noted]
     found = [StatRow._make((instant(row[0]), *row[1:5], delays, runs)) for row, delays, runs in (*folded, *fresh)]
     return points_of(found, where)
 
@@ -59,12 +61,13 @@ def fold(session: Session, limit: int) -> int:
     now = session.now
     ended = session.rows("take_ended", limit=limit)
     session.run("add_finished", rows=json_text([row[1:4] for row in ended]))
-    _add(session, ((_key(row, MINUTE), Numbers(row[3], _counted(row[4]), _counted(row[5]))) for row in ended), 0)
-    until = micros(begin_of(instant(now - span(KEEP_MINUTES)), HOUR))
-    minutes = session.rows("take_minutes", until=until, limit=limit)
-    _add(session, ((_key(row, HOUR), _stored(row)) for row in minutes), 1)
+    for hour, step in ((0, MINUTE), (1, HOUR)):
+        noted = ((_key(row, step), Numbers(row[3], _counted(row[4]), _counted(row[5]))) for row in ended)
+        _add(session, noted, hour)
+    session.run("forget_minutes", until=micros(begin_of(instant(now - span(DROP_MINUTES)), HOUR)), limit=limit)
+    forgotten = session.connection.changes()
     session.run("retire_statistics", until=now - span(KEEP_STATISTICS))
-    return len(ended) + len(minutes)
+    return len(ended) + forgotten
 
 
 def _add(session: Session, found: Iterable[tuple[StatKey, Numbers]], hour: int) -> None:

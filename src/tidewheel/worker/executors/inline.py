@@ -17,6 +17,7 @@ from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
 from tidewheel.model.states import Cause
+from tidewheel.observe.own_log import concern
 from tidewheel.observe.tracing import is_active, run_span, trace_in
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
@@ -85,6 +86,7 @@ class InlineExecutor:
         """Run a job to its end, hand its outcome over and return its cause; None for one that was taken away."""
         report = self._tools.reports.open(run)
         span = run_span(run, trace_in(options_of(run.options))) if is_active() else None
+        concern(run, None if span is None else span.trace)
         try:
             ended = await self._attempt(slot, run, task, report, span)
             slot.body_ended()
@@ -92,7 +94,7 @@ class InlineExecutor:
             if span is not None:
                 span.end(Cause.LOST if outcome is None else outcome.cause, None if outcome is None else outcome.error)
         except Exception as error:  # noqa: BLE001 - one run must not end the others
-            _log.exception("job %s could not be run", run.job_id, extra={"job_id": str(run.job_id)})
+            _log.exception("job %s could not be run", run.job_id)
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
             outcome = outcome_of(run, ended, self._random.random(), started_at)
             self._tools.settler.add(outcome)
@@ -100,6 +102,7 @@ class InlineExecutor:
         else:
             return None if outcome is None else outcome.cause
         finally:
+            concern(None)
             slot.finish()
 
     async def _settle(

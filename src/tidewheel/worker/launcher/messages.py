@@ -169,7 +169,7 @@ class Saved(msgspec.Struct, frozen=True, tag="saved"):
     data: str
 
 
-DoneEnd = Literal["returned", "retry", "fatal", "error", "oom"]
+DoneEnd = Literal["returned", "retry", "fatal", "error", "oom", "unknown"]
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True, tag="done", omit_defaults=True):

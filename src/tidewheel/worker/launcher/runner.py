@@ -20,6 +20,7 @@ from tidewheel.observe.tracing import inside
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.registry import Registry
+from tidewheel.worker.launcher.bearing import Bearing, bearing
 from tidewheel.worker.launcher.calls import call
 from tidewheel.worker.launcher.frames import read_frame
 from tidewheel.worker.launcher.messages import Done, Job, Ready
@@ -57,6 +58,7 @@ class Runner:
         self._callers: dict[str, Caller] = {}
         self._jobs = 0
         self._used = _used_so_far()
+        self._bearing: Bearing | None = None
 
     def serve(self, layers: tuple[str, ...]) -> None:
         """Run jobs until this runner is used up, or the host is gone."""
@@ -64,6 +66,7 @@ class Runner:
         if len(logging.getLogger().handlers) == 1:  # the app set nothing up
             logging.getLogger().setLevel(logging.INFO)
         gc.enable()
+        self._bearing = bearing()
         self._speaker.say(Ready((*layers, "scratch", "environment", "shared-process")))
         while (data := read_frame(self._channel)) is not None:
             done = self._carry_out(self._decode(data))
@@ -101,7 +104,7 @@ class Runner:
     def _call(self, job: Job) -> Done:
         caller = self._caller(job.kind)
         if caller is None:
-            return Done(end="fatal", message=f"the app has no task {job.kind!r}")
+            return Done(end="unknown", message=f"the app has no task {job.kind!r}")
         self._context = Context(
             job_id=UUID(job.job_id),
             token=job.token,
@@ -166,6 +169,8 @@ class Runner:
             or done.end == "oom"
             or threading.active_count() > 1
             or resident > MAX_RESIDENT
+            or any(stream.closed for stream in self._streams)
+            or bearing() != self._bearing
         )
 
 

@@ -287,7 +287,7 @@ CREATE TABLE tidewheel.ended (
     delays interval[],
     runs   interval[]
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
--- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+-- By minute for two days, and by hour; the histograms are those of model/histogram.py.
 CREATE TABLE tidewheel.statistic (
     at     timestamptz NOT NULL,
     lane   integer NOT NULL,
@@ -564,7 +564,10 @@ CREATE TABLE tidewheel.subscription (
     kind       text,
     outcomes   text[] NOT NULL,
     definition json NOT NULL,
-    created_at timestamptz NOT NULL
+    created_at timestamptz NOT NULL,
+    -- For one that wants to hear of late jobs: how far down the line of those that wait it was told, by (run_at, id).
+    late_at    timestamptz,
+    late_id    uuid CHECK ((late_id IS NULL) = (late_at IS NULL))
 );
 CREATE INDEX subscription_channel ON tidewheel.subscription (channel);
 

@@ -83,6 +83,10 @@ SELECT holder, held
  ORDER BY held DESC
  LIMIT 20
 
+-- name: sight
+-- The version, and whether others' connections and replicas are seen.
+SELECT current_setting('server_version_num')::integer / 10000, pg_has_role('pg_monitor', 'USAGE')
+
 -- name: table_facts
 -- Few rows of a small table are dead for a moment, which is nobody's worry.
 SELECT relname, n_live_tup, n_dead_tup

@@ -50,6 +50,7 @@ SELECT tidewheel.now() AS now,
        EXISTS (SELECT FROM tidewheel.gate WHERE stop_running) AS stopping,
        EXISTS (SELECT FROM tidewheel.ended_parent) AS telling,
        EXISTS (SELECT FROM tidewheel.outbox) AS happened,
+       EXISTS (SELECT FROM tidewheel.subscription WHERE late_at IS NOT NULL) AS awaited,
        (SELECT min(next_at) FROM tidewheel.delivery WHERE state = 'pending') AS next_delivery,
        ARRAY(SELECT (SELECT min(next_fire_at) FROM tidewheel.schedule WHERE shard = n AND next_fire_at IS NOT NULL)
                FROM generate_series(0, $1::integer - 1) AS n ORDER BY n) AS next_fires,

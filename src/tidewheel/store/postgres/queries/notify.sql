@@ -62,8 +62,9 @@ UPDATE tidewheel.delivery SET state = 'failed', ended_at = tidewheel.now(), answ
  WHERE channel = (SELECT channel FROM tidewheel.delivery WHERE delivery.id = $1) AND state = 'pending'
 
 -- name: subscribe
-INSERT INTO tidewheel.subscription (id, channel, tenant, kind, outcomes, definition, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, tidewheel.now())
+INSERT INTO tidewheel.subscription (id, channel, tenant, kind, outcomes, definition, created_at, late_at, late_id)
+VALUES ($1, $2, $3, $4, $5, $6, tidewheel.now(), tidewheel.now() - $7::interval,
+        CASE WHEN $7::interval IS NOT NULL THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid END)
 RETURNING id, channel, definition, created_at
 
 -- name: subscriptions
@@ -122,6 +123,57 @@ SELECT line.id, line.channel, line.key, line.event, line.job_id, line.tenant, 'p
  WHERE EXISTS (SELECT FROM tidewheel.channel WHERE channel.id = line.channel FOR KEY SHARE)
  ORDER BY line.channel, line.key
     ON CONFLICT (channel, key) DO NOTHING
+
+-- name: late_wishes
+-- Locked, so that of two who look at once the second takes others.
+SELECT subscription.id, subscription.channel, subscription.definition, subscription.created_at, late_at, late_id,
+       channel.disabled IS NULL AS heard
+  FROM tidewheel.subscription
+  JOIN tidewheel.channel ON channel.id = subscription.channel
+ WHERE late_at IS NOT NULL
+ ORDER BY subscription.id
+   FOR UPDATE OF subscription SKIP LOCKED
+
+-- name: late_jobs
+-- The next in line of those that wait, not begun, since $5 or longer: in the lanes, and for each limit. As `happenings`.
+WITH line AS MATERIALIZED (
+    SELECT head.id, head.run_at
+      FROM tidewheel.lane
+      JOIN tidewheel.tenant ON tenant.id = lane.tenant
+     CROSS JOIN generate_series(0, 2) AS level
+     CROSS JOIN LATERAL (
+           SELECT job.id, job.run_at FROM tidewheel.job
+            WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level
+              AND (job.run_at, job.id) > ($3, $4) AND job.run_at <= $5 AND job.token = 0
+            ORDER BY job.run_at, job.id
+            LIMIT $6) AS head
+     WHERE NOT lane.retried AND ($1::text IS NULL OR tenant.name = $1) AND ($2::text IS NULL OR lane.kind = $2)
+    UNION ALL
+    SELECT head.id, head.run_at
+      FROM tidewheel.limit_key
+      JOIN tidewheel.tenant ON tenant.id = limit_key.tenant
+     CROSS JOIN generate_series(0, 2) AS level
+     CROSS JOIN LATERAL (
+           SELECT job.id, job.run_at FROM tidewheel.job
+            WHERE job.state = 'limited' AND job.tenant = limit_key.tenant AND job.waits_for = limit_key.key
+              AND job.priority = level AND (job.run_at, job.id) > ($3, $4) AND job.run_at <= $5 AND job.token = 0
+            ORDER BY job.run_at, job.id
+            LIMIT $6) AS head
+     WHERE $1::text IS NULL OR tenant.name = $1
+     ORDER BY run_at, id
+     LIMIT $6
+)
+SELECT 0, tidewheel.now(), 'late', tenant.name, lane.queue, lane.kind, job.id, job.token, job.schedule_id, schedule.name,
+       0, 0, job.due_at, NULL, job.labels, NULL, NULL, job.options ->> 'traceparent', NULL, false, line.run_at
+  FROM line
+ CROSS JOIN LATERAL (SELECT * FROM tidewheel.job WHERE job.id = line.id LIMIT 1) AS job
+  JOIN tidewheel.lane ON lane.id = job.lane
+  JOIN tidewheel.tenant ON tenant.id = job.tenant
+  LEFT JOIN tidewheel.schedule ON schedule.id = job.schedule_id
+ ORDER BY line.run_at, line.id
+
+-- name: told_until
+UPDATE tidewheel.subscription SET late_at = $4, late_id = $5 WHERE id = $1 AND late_at = $2 AND late_id = $3
 
 -- name: take_deliveries
 -- A few of each channel, in turns: `place` is that in the line of a channel, `turn` that among all of its owner.

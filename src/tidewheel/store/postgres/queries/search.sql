@@ -7,15 +7,25 @@ SELECT * FROM tidewheel.finished_job
  WHERE id = $1 AND ($2::text IS NULL OR tenant = $2) AND finished_at >= $3::timestamptz - interval '1 day'
 
 -- name: attempts
-SELECT attempt.job_id, attempt.token, attempt.worker, attempt.started_at, attempt.ended_at, attempt.cause, attempt.error,
-       attempt.usage
-  FROM tidewheel.attempt
- WHERE attempt.job_id = $1 AND attempt.ended_at >= $2::timestamptz - interval '1 day'
-UNION ALL
-SELECT job.id, job.token, job.worker, job.started_at, job.ended_at, job.cause, job.error, job.usage
-  FROM tidewheel.job_history AS job
- WHERE job.id = $1 AND job.finished_at >= $2::timestamptz - interval '1 day' AND job.ran
+SELECT * FROM (
+       SELECT attempt.job_id, attempt.token, attempt.worker, attempt.started_at, attempt.ended_at, attempt.cause,
+              attempt.error, attempt.usage
+         FROM tidewheel.attempt
+        WHERE attempt.job_id = $1 AND attempt.ended_at >= $2::timestamptz - interval '1 day' AND attempt.token < $3
+       UNION ALL
+       SELECT job.id, job.token, job.worker, job.started_at, job.ended_at, job.cause, job.error, job.usage
+         FROM tidewheel.job_history AS job
+        WHERE job.id = $1 AND job.finished_at >= $2::timestamptz - interval '1 day' AND job.ran AND job.token < $3
+        ORDER BY token DESC
+        LIMIT $4
+       ) AS last
  ORDER BY token
+
+-- name: has_lane
+-- Whether there ever was a job of such a tenant, kind and queue.
+SELECT EXISTS (
+       SELECT FROM tidewheel.lane
+        WHERE ($1::integer IS NULL OR tenant = $1) AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR queue = $3))
 
 -- name: plan_for_all
 -- For the rest of a transaction, plans know no values. With values the planner takes a tenant's part of a day for a few rows,

@@ -3,9 +3,9 @@ SELECT statistic.at, lane.queue, lane.kind, statistic.state, statistic.jobs, sta
   FROM tidewheel.statistic
   JOIN tidewheel.lane ON lane.id = statistic.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
- WHERE statistic.hour IN (false, true) AND statistic.at >= $1 AND statistic.at < $2
-   AND ($3::text IS NULL OR tenant.name = $3) AND ($4::text IS NULL OR lane.kind = $4)
-   AND ($5::text IS NULL OR lane.queue = $5)
+ WHERE statistic.hour = $1 AND statistic.at >= $2 AND statistic.at < $3
+   AND ($4::text IS NULL OR tenant.name = $4) AND ($5::text IS NULL OR lane.kind = $5)
+   AND ($6::text IS NULL OR lane.queue = $6)
 
 -- name: unfolded
 SELECT ended.at, lane.queue, lane.kind, ended.state, ended.jobs, ended.delays, ended.runs
@@ -25,16 +25,19 @@ DELETE FROM tidewheel.ended
  WHERE id = ANY (ARRAY(SELECT id FROM tidewheel.ended ORDER BY id LIMIT $1))
 RETURNING at, lane, state, jobs, delays, runs
 
--- name: take_minutes
+-- name: forget_minutes
 -- Minutes of hours that are long over.
-DELETE FROM tidewheel.statistic
- WHERE (hour, at, lane, state) IN (
-       SELECT old.hour, old.at, old.lane, old.state
-         FROM tidewheel.statistic AS old
-        WHERE NOT old.hour AND old.at < date_trunc('hour', tidewheel.now() - $1::interval)
-        ORDER BY old.at
-        LIMIT $2)
-RETURNING at, lane, state, jobs, delays, runs
+WITH gone AS (
+    DELETE FROM tidewheel.statistic
+     WHERE (hour, at, lane, state) IN (
+           SELECT old.hour, old.at, old.lane, old.state
+             FROM tidewheel.statistic AS old
+            WHERE NOT old.hour AND old.at < date_trunc('hour', tidewheel.now() - $1::interval, 'UTC')
+            ORDER BY old.at
+            LIMIT $2)
+    RETURNING 1
+)
+SELECT count(*) FROM gone
 
 -- name: folded
 SELECT statistic.at, statistic.lane, statistic.state, statistic.jobs, statistic.delays, statistic.runs

@@ -243,7 +243,7 @@ CREATE TABLE ended (
     delays TEXT NOT NULL,
     runs   TEXT NOT NULL
 ) STRICT;
--- By minute, and by hour once that is long ago; the histograms are those of model/histogram.py.
+-- By minute for two days, and by hour; the histograms are those of model/histogram.py.
 CREATE TABLE statistic (
     hour   INTEGER NOT NULL CHECK (hour IN (0, 1)),
     at     INTEGER NOT NULL,
@@ -490,7 +490,10 @@ CREATE TABLE subscription (
     kind       TEXT,
     outcomes   TEXT NOT NULL,
     definition TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    created_at INTEGER NOT NULL,
+    -- For one that wants to hear of late jobs: how far down the line of those that wait it was told, by (run_at, id).
+    late_at    INTEGER,
+    late_id    BLOB CHECK ((late_id IS NULL) = (late_at IS NULL))
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX subscription_channel ON subscription (channel);
 

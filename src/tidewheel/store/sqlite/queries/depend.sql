@@ -18,7 +18,7 @@ UPDATE job SET awaited = 1 WHERE id IN (SELECT unhex(value) FROM json_each(:jobs
 -- For finished jobs that someone waits for all the same, until they are redriven.
 UPDATE job_history
    SET awaited = 1
- WHERE id IN (SELECT unhex(value) FROM json_each(:jobs)) AND state <> 'succeeded' AND NOT awaited
+ WHERE id IN (SELECT unhex(value) FROM json_each(:jobs)) AND +state <> 'succeeded' AND NOT awaited
 
 -- name: open_edges
 -- The next edges of ended parents, of each beyond the child that was told last.

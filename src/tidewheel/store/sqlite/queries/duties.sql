@@ -34,6 +34,7 @@ SELECT EXISTS (SELECT 1 FROM worker WHERE alive AND lease_until <= :now),
        EXISTS (SELECT 1 FROM gate WHERE stop_running),
        EXISTS (SELECT 1 FROM ended_parent),
        EXISTS (SELECT 1 FROM outbox),
+       EXISTS (SELECT 1 FROM subscription WHERE late_at IS NOT NULL),
        (SELECT min(next_at) FROM delivery WHERE state = 'pending'),
        (SELECT json_group_array((SELECT min(next_fire_at) FROM schedule
                                   WHERE shard = n.value AND next_fire_at IS NOT NULL))

@@ -54,8 +54,8 @@ UPDATE delivery SET state = 'failed', ended_at = :now, answer = :why
  WHERE channel = (SELECT channel FROM delivery WHERE id = :delivery) AND state = 'pending'
 
 -- name: subscribe
-INSERT INTO subscription (id, channel, tenant, kind, outcomes, definition, created_at)
-VALUES (:id, :channel, :tenant, :kind, :outcomes, :definition, :now)
+INSERT INTO subscription (id, channel, tenant, kind, outcomes, definition, created_at, late_at, late_id)
+VALUES (:id, :channel, :tenant, :kind, :outcomes, :definition, :now, :late_at, :late_id)
 RETURNING id, channel, definition, created_at
 
 -- name: subscriptions
@@ -105,6 +105,56 @@ DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:ids))
 INSERT INTO delivery (id, channel, key, event, job_id, tenant, state, created_at, begun_at, next_at, body, text)
 VALUES (:id, :channel, :key, :event, :job, :tenant, 'pending', :now, :now, :now, :body, :text)
     ON CONFLICT (channel, key) DO NOTHING
+
+-- name: late_wishes
+SELECT subscription.id, subscription.channel, subscription.definition, subscription.created_at, late_at, late_id,
+       channel.disabled IS NULL
+  FROM subscription
+ CROSS JOIN channel ON channel.id = subscription.channel
+ WHERE late_at IS NOT NULL
+ ORDER BY subscription.id
+
+-- name: late_jobs
+-- The next in line of those that wait, not begun, since :until or longer: in the lanes, and for each limit. As `happenings`.
+WITH line AS MATERIALIZED (
+    SELECT job.id, job.run_at
+      FROM lane
+     CROSS JOIN tenant ON tenant.id = lane.tenant
+     CROSS JOIN json_each('[0,1,2]') AS level
+     CROSS JOIN job ON job.rowid IN (
+           SELECT head.rowid FROM job AS head
+            WHERE head.state = 'queued' AND head.lane = lane.id AND head.priority = level.value
+              AND (head.run_at, head.id) > (:late_at, :late_id) AND head.run_at <= :until AND head.token = 0
+            ORDER BY head.run_at, head.id
+            LIMIT :limit)
+     WHERE NOT lane.retried AND (:tenant IS NULL OR tenant.name = :tenant) AND (:kind IS NULL OR lane.kind = :kind)
+    UNION ALL
+    SELECT job.id, job.run_at
+      FROM limit_key
+     CROSS JOIN tenant ON tenant.id = limit_key.tenant
+     CROSS JOIN json_each('[0,1,2]') AS level
+     CROSS JOIN job ON job.rowid IN (
+           SELECT head.rowid FROM job AS head
+            WHERE head.state = 'limited' AND head.tenant = limit_key.tenant AND head.waits_for = limit_key.key
+              AND head.priority = level.value
+              AND (head.run_at, head.id) > (:late_at, :late_id) AND head.run_at <= :until AND head.token = 0
+            ORDER BY head.run_at, head.id
+            LIMIT :limit)
+     WHERE :tenant IS NULL OR tenant.name = :tenant
+     ORDER BY 2, 1
+     LIMIT :limit
+)
+SELECT 0, :now, 'late', tenant.name, lane.queue, lane.kind, job.id, job.token, job.schedule_id, schedule.name,
+       0, 0, job.due_at, NULL, job.labels, NULL, NULL, job.options ->> 'traceparent', NULL, 0, line.run_at
+  FROM line
+ CROSS JOIN job ON job.id = line.id
+ CROSS JOIN lane ON lane.id = job.lane
+ CROSS JOIN tenant ON tenant.id = job.tenant
+  LEFT JOIN schedule ON schedule.id = job.schedule_id
+ ORDER BY line.run_at, line.id
+
+-- name: told_until
+UPDATE subscription SET late_at = :late_at, late_id = :late_id WHERE id = :id
 
 -- name: due_deliveries
 -- A few of each channel, in turns: `place` is that in the line of a channel, `turn` that among all of its owner.

@@ -5,15 +5,27 @@ SELECT * FROM finished_job WHERE id = :id AND (:tenant IS NULL OR tenant = :tena
 
 -- name: attempts
 -- The last attempt stands in history, if the end of the job was the end of a run.
-SELECT job_id, token, worker, started_at, ended_at, cause, error, usage FROM attempt WHERE job_id = :id
-UNION ALL
-SELECT id, token, worker, started_at, ended_at, cause, error, usage
-  FROM job_history
- WHERE id = :id AND ran
+SELECT * FROM (
+       SELECT job_id, token, worker, started_at, ended_at, cause, error, usage
+         FROM attempt
+        WHERE job_id = :id AND token < :before
+       UNION ALL
+       SELECT id, token, worker, started_at, ended_at, cause, error, usage
+         FROM job_history
+        WHERE id = :id AND ran AND token < :before
+        ORDER BY token DESC
+        LIMIT :limit
+       )
  ORDER BY token
 
 -- name: tenant_of
 SELECT tenant.id FROM tenant WHERE name = :tenant
+
+-- name: has_lane
+-- Whether there ever was a job of such a tenant, kind and queue.
+SELECT EXISTS (
+       SELECT 1 FROM lane
+        WHERE (:tenant IS NULL OR tenant = :tenant) AND (:kind IS NULL OR kind = :kind) AND (:queue IS NULL OR queue = :queue))
 
 -- name: edge
 -- The id down to which `:scan` jobs lie after `:after`, or NULL if there are fewer: how far one page looks.

@@ -3,7 +3,7 @@ SELECT statistic.at, lane.queue, lane.kind, statistic.state, statistic.jobs, sta
   FROM statistic
  CROSS JOIN lane ON lane.id = statistic.lane
  CROSS JOIN tenant ON tenant.id = lane.tenant
- WHERE statistic.hour IN (0, 1) AND statistic.at >= :since AND statistic.at < :before
+ WHERE statistic.hour = :hour AND statistic.at >= :since AND statistic.at < :before
    AND (:tenant IS NULL OR tenant.name = :tenant) AND (:kind IS NULL OR lane.kind = :kind)
    AND (:queue IS NULL OR lane.queue = :queue)
 
@@ -20,12 +20,11 @@ SELECT ended.at, lane.queue, lane.kind, ended.state, ended.jobs, ended.delays, e
 DELETE FROM ended WHERE id IN (SELECT id FROM ended ORDER BY id LIMIT :limit)
 RETURNING at, lane, state, jobs, delays, runs
 
--- name: take_minutes
+-- name: forget_minutes
 -- Minutes of hours that are long over.
 DELETE FROM statistic
  WHERE (hour, at, lane, state) IN (
        SELECT hour, at, lane, state FROM statistic WHERE hour = 0 AND at < :until ORDER BY at LIMIT :limit)
-RETURNING at, lane, state, jobs, delays, runs
 
 -- name: folded
 SELECT statistic.at, statistic.lane, statistic.state, statistic.jobs, statistic.delays, statistic.runs
