@@ -15,7 +15,7 @@ from tidewheel.model.states import State
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
-@BOTH
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.proof)])
 async def test_a_runner_is_killed_and_its_job_runs_again(store: StoreName) -> None:
     async with Arena(store) as arena:
         job = await arena.submit("doze", seconds=3)

@@ -121,6 +121,7 @@ async def test_with_half_a_million_jobs_of_the_future_no_statement_looks_at_them
     assert max(plan.buffers for (_, name), plan in after.items() if name == "peek") < 100
 
 
+@pytest.mark.proof
 async def test_dead_rows_that_a_held_snapshot_keeps_cost_the_hot_statements_nothing(
     postgres_database: str, connect: Connect
 ) -> None:

@@ -65,7 +65,14 @@ def telling_expressions(zone: ZoneInfo, change: datetime) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("zone", ZONES)
+def brief(zone: str) -> bool:
+    """Choose one zone of eight, which stand for all of them where time is short."""
+    return crc32(zone.encode()) % 8 == 0
+
+
+@pytest.mark.parametrize(
+    "zone", [zone if brief(zone) else pytest.param(zone, marks=pytest.mark.proof) for zone in ZONES]
+)
 def test_every_zone_agrees_around_its_changes(zone: str) -> None:
     place = ZoneInfo(zone)
     for change in told_changes(zone):
