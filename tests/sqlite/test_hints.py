@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.builders import HOUR, a_job
+from tests.sqlite.conftest import Grip
 from tests.sqlite.test_processes import SUBMIT, start
 from tidewheel.store.bell import Bell
-from tidewheel.store.sqlite import open_store, watching, writer
+from tidewheel.store.sqlite import SqliteStore, open_store, watching, writer
 from tidewheel.store.sqlite.inotify import FileWatch, touch
 from tidewheel.store.sqlite.watching import Ticks, Watcher
+from tidewheel.testing import FakeClock
 
 PATIENCE = 20.0
 
@@ -66,6 +68,20 @@ def test_a_file_is_watched_before_it_exists_and_after_it_was_replaced_or_removed
         step()
         assert hears(watch), what
         assert not hears(watch), "once"
+
+
+async def test_what_others_did_is_heard_also_if_the_writer_begins_something_before_it_looks(
+    store: SqliteStore, path: Path
+) -> None:
+    other = await open_store(path, FakeClock())
+    await other.submit([a_job()])
+    await other.close()
+    heard = threading.Event()
+    store._writer.on_hint = heard.set
+    async with Grip(store):  # whose transaction begins with noticing what others wrote, and takes the looks along
+        store._writer.look()
+        store._writer.look()
+    assert await asyncio.to_thread(heard.wait, PATIENCE)
 
 
 def test_writes_and_other_files_wake_nobody(watch: FileWatch, tmp_path: Path) -> None:

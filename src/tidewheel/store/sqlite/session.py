@@ -63,7 +63,7 @@ class Session:
     def hear(self) -> None:
         """Note that another process may have said that listeners should hear of what it wrote."""
         self.notice_others()
-        self._heard, self._others_wrote = self._others_wrote, False
+        self._heard, self._others_wrote = self._heard or self._others_wrote, False
 
     def stir(self) -> None:
         """Note that something happened which listeners should hear of after the commit."""

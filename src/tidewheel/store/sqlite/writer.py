@@ -145,10 +145,10 @@ class Writer:
             call = more
 
     def _next(self) -> Call | None:
-        """Return what waits, if anything does. No other process commits while this one is at it: no need to look."""
+        """Return what waits, if anything does; what others committed was noticed when this transaction began."""
         try:
             while isinstance(more := self._calls.get_nowait(), Look):
-                pass
+                self._session.hear()
         except Empty:
             return None
         if more is None:
