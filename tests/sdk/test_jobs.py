@@ -25,7 +25,7 @@ from tidewheel.testing import InMemory
 TWINS = {"wait": "await_end"}
 """The twins that are not named by an `a`: `await` is a keyword."""
 ALONE: dict[type, set[str]] = {
-    App: {"task", "job", "run", "use", "pause", "now", "new_id", "declare_limits"},
+    App: {"task", "job", "run", "use", "pause", "now", "new_id", "declare_limits", "work_for"},
     Schedules: set(),
     Job: set(),
     GroupJob: set(),
