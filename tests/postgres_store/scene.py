@@ -11,6 +11,7 @@ from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.ids import time_of
 from tidewheel.model.job import Run
 from tidewheel.store.base import Store
+from tidewheel.store.postgres.log_lines import as_text
 from tidewheel.store.postgres.memory import BEGINNING
 from tidewheel.store.scheduling import shard_of
 from tidewheel.triggers import Interval
@@ -125,6 +126,11 @@ def _one(runs: Sequence[Run]) -> UUID:
     return runs[0].job_id if runs else uuid4()
 
 
+def _texts(tokens: Sequence[int | None], *same: int | None) -> list[str]:
+    """Return arrays as the log takes them: the tokens, and for each of the others as many times the same."""
+    return [as_text(column) for column in (tokens, *([value] * len(tokens) for value in same))]
+
+
 def _tokens(runs: Sequence[Run]) -> list[int]:
     return [run.token for run in runs]
 
@@ -187,7 +193,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "append_logs": _hot(
         "job_pkey",
-        lambda s: [_ids(s.runs), _tokens(s.runs), *([x] * len(s.runs) for x in (1, 1, "[]", None)), BATCH, 2 * BATCH],
+        lambda s: [_ids(s.runs), *_texts(_tokens(s.runs), 1, 1, None), ["[]"] * len(s.runs), BATCH, 2 * BATCH],
         BATCH,
     ),
     "add_attempts": _hot(
