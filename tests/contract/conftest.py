@@ -12,6 +12,7 @@ stands still at `START`, and a line in `_MAKERS` below. One without connections 
 
 import asyncio
 import secrets
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from typing import Final
@@ -145,10 +146,43 @@ BRIEF: Final = (
 )
 
 
+DECIDED_BELOW: Final = {
+    "test_cancel",
+    "test_caps",
+    "test_dead_letters",
+    "test_dependencies",
+    "test_gate_ends",
+    "test_gates",
+    "test_key_caps",
+    "test_limit_rules",
+    "test_limits",
+    "test_matching",
+    "test_order",
+    "test_rates",
+    "test_redrive",
+    "test_relatives",
+    "test_retry_budget",
+    "test_settle",
+    "test_slow_gates",
+    "test_urgent_claims",
+    "test_why",
+}
+"""Modules about what the database decides, which a server only passes on: there one test of four stands for the others,
+which are proofs."""
+
+
+def _is_proof(item: pytest.Item) -> bool:
+    module, name = item.path.stem, item.name.partition("[")[0]
+    if "remote" not in item.name:
+        return False
+    if module in PROVED:
+        return not name.startswith(BRIEF)
+    return module in DECIDED_BELOW and zlib.crc32(name.encode()) % 4 != 0
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.stem in PROVED and "remote" in item.name and not item.name.startswith(BRIEF):
-            item.add_marker(pytest.mark.proof)
+    for item in filter(_is_proof, items):
+        item.add_marker(pytest.mark.proof)
     out = {item for item in items if "remote" in item.name and item.path.stem in NOT_OFFERED}
     if out:
         items[:] = [item for item in items if item not in out]
