@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tidewheel.logs.clean import clean, is_odd, is_odd_text
 from tidewheel.logs.lines import CUT, MAX_LINE, LineCutter, lines_of_text
 from tidewheel.logs.masks import MASK, Masks
+from tidewheel.model.harmless_text import clean, is_odd, is_odd_text
 
 HARMFUL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 SMALL = 8

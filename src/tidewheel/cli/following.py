@@ -6,8 +6,8 @@ from uuid import UUID
 
 import typer
 
-from tidewheel.cli.showing import harmless
 from tidewheel.clock import SystemClock
+from tidewheel.model.harmless_text import clean_lines
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine
 from tidewheel.model.states import FINAL, State
@@ -43,12 +43,12 @@ def standing(job: Job) -> str:
     """Return how a job stands, in a few words."""
     word = shown_as(job, SystemClock().now())
     why = "" if job.error is None else f": {job.error.message or job.error.reason}"
-    return harmless(f"{word}, run {job.token}{why}" if job.token else f"{word}{why}")
+    return clean_lines(f"{word}, run {job.token}{why}" if job.token else f"{word}{why}")
 
 
 def print_line(line: LogLine) -> None:
     """Print a line where the job had printed it."""
-    typer.echo(harmless(line.text), err=line.stream != "stdout")
+    typer.echo(clean_lines(line.text), err=line.stream != "stdout")
 
 
 def exit_code(job: Job) -> int:
@@ -56,5 +56,5 @@ def exit_code(job: Job) -> int:
     if job.state is State.SUCCEEDED:
         return 0
     reason = "" if job.error is None else f": {job.error.message or job.error.reason}"
-    typer.echo(harmless(f"tide: job {job.id} is {job.state}{reason}"), err=True)
+    typer.echo(clean_lines(f"tide: job {job.id} is {job.state}{reason}"), err=True)
     return FAILED

@@ -9,11 +9,12 @@ from uuid import UUID
 import msgspec
 import typer
 
-from tidewheel.cli.showing import Columns, Format, harmless, show_list
+from tidewheel.cli.showing import Columns, Format, show_list
 from tidewheel.cli.verb import Session, with_session
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import parse_duration
+from tidewheel.model.harmless_text import clean_lines
 from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogSearch
 from tidewheel.store.base import Store
 from tidewheel.store.log_following import Follower, newest_line
@@ -101,7 +102,7 @@ async def _follow(store: Store, where: LogFilter, output: Format) -> None:
 def _line(found: FoundLine, output: Format) -> str:
     if output is not Format.TABLE:
         return msgspec.json.encode(_document(found)).decode()
-    return harmless(f"{found.line.at:%H:%M:%S} {found.kind} {found.line.job_id} {found.line.text}")
+    return clean_lines(f"{found.line.at:%H:%M:%S} {found.kind} {found.line.job_id} {found.line.text}")
 
 
 def _document(found: FoundLine) -> Any:

@@ -13,9 +13,9 @@ import typer
 
 from tidewheel.cli.yaml_text import yaml_text
 from tidewheel.errors import Invalid
-from tidewheel.logs.clean import clean
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.checks import duration_text
+from tidewheel.model.harmless_text import clean_lines
 
 T = TypeVar("T")
 Columns = Mapping[str, Callable[[T], Any]]
@@ -47,11 +47,6 @@ _COLOURS: Final = {
     "skipped": "dim",
     "expired": "red",
 }
-
-
-def harmless(text: str) -> str:
-    """Return what someone else wrote, without orders to the terminal that it is shown on."""
-    return "\n".join(clean(line) for line in text.split("\n"))
 
 
 def plain(value: Any) -> Any:
@@ -153,4 +148,4 @@ def _text(cell: Any) -> str:
         return duration_text(cell)
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    return harmless(str(cell))
+    return clean_lines(str(cell))

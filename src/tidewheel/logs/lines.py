@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tidewheel.logs.clean import clean, is_odd_text
+from tidewheel.model.harmless_text import clean, is_odd_text
 
 MAX_LINE: Final = 16 * 1024
 SHORT: Final = MAX_LINE // 4

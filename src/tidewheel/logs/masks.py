@@ -7,7 +7,7 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from tidewheel.logs.clean import clean
+from tidewheel.model.harmless_text import clean
 
 MASK: Final = "***"
 CUT: Final = "…"

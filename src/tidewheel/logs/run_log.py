@@ -6,12 +6,12 @@ from typing import Final, Literal
 from uuid import UUID
 
 from tidewheel.clock import Clock
-from tidewheel.logs.clean import is_odd
 from tidewheel.logs.lines import SHORT, LineCutter, lines_of_text
 from tidewheel.logs.masks import Masks
 from tidewheel.logs.quota import MAX_KEPT, Line, Quota, Tail, size_of
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.checks import clean_text
+from tidewheel.model.harmless_text import is_odd
 from tidewheel.model.log import MAX_LEVEL, LogStream
 from tidewheel.model.log_piece import Said, pieces_of_run
 from tidewheel.model.log_words import LEVELS

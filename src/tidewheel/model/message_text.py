@@ -1,17 +1,15 @@
 """The words of messages for people: templates with a few names, checked when they are given and filled without fail."""
 
-import re
 from collections.abc import Mapping
 from string import Template
 from typing import Final
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_text, clean_text
+from tidewheel.model.harmless_text import clean_lines
 
 MAX_TEMPLATE: Final = 2000
 MAX_TEXT: Final = 4000
-_NO_TEXT: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Colours of terminals and other signs for machines, which people would see as rubbish, or not at all."""
 NAMES: Final = ("event", "meaning", "tenant", "kind", "queue", "schedule", "job_id", "at", "error", "detail")
 """What a template may name, as `$kind` or `${kind}`; `$$` is a dollar."""
 
@@ -30,7 +28,7 @@ def check_template(field: str, text: object) -> str:
 def fill(text: str, words: Mapping[str, str]) -> str:
     """Return the words of a message."""
     filled = Template(text).safe_substitute(words) if text else _usual(words)
-    return clean_text(_NO_TEXT.sub("", filled), MAX_TEXT)
+    return clean_text(clean_lines(filled), MAX_TEXT)
 
 
 def _usual(words: Mapping[str, str]) -> str:

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from tidewheel.logs.clean import clean
 from tidewheel.logs.quota import MAX_KEPT, MAX_LINES, Quota
+from tidewheel.model.harmless_text import clean, clean_lines
 from tidewheel.model.log import LogLine
 from tidewheel.model.worker_protocol import Line
 
@@ -50,6 +50,5 @@ class RunLines:
 
 def line_of(line: Line, now: datetime) -> LogLine:
     """Return a line as the store keeps it: without orders for terminals, and what cannot be seen spelt out."""
-    text = line.text if line.text.isprintable() else "\n".join(map(clean, line.text.split("\n")))
     level = None if line.level is None else clean(line.level)
-    return LogLine(line.job_id, line.token, line.number, line.at or now, line.stream, level, text)
+    return LogLine(line.job_id, line.token, line.number, line.at or now, line.stream, level, clean_lines(line.text))

@@ -41,6 +41,11 @@ def clean(text: str) -> str:
     return _ODD.sub(_spelt, _ORDERS.sub("", text)) if is_odd(text) else text
 
 
+def clean_lines(text: str) -> str:
+    """Return the same of a text that may have several lines."""
+    return "\n".join(map(clean, text.split("\n"))) if is_odd_text(text) else text
+
+
 def _spelt(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004 - as Python writes them
