@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidewheel import App, Invalid, Unavailable
-from tidewheel.sdk.stores import IN_A_TASK
+from tidewheel.tasks.context import JOB_ID_VARIABLE
 
 
 def database_of(app: App) -> str:
@@ -44,7 +44,7 @@ def test_a_task_that_was_told_of_no_database_is_refused_one_in_its_own_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TIDE_DATABASE", raising=False)
-    monkeypatch.setenv(IN_A_TASK, "1")
+    monkeypatch.setenv(JOB_ID_VARIABLE, "1")
     monkeypatch.chdir(tmp_path)
     app = App()
 
@@ -67,7 +67,7 @@ def test_a_task_whose_walls_keep_it_from_the_database_is_told_of_them(
 
     with pytest.raises(Unavailable) as outside:
         again.enqueue()
-    monkeypatch.setenv(IN_A_TASK, "1")
+    monkeypatch.setenv(JOB_ID_VARIABLE, "1")
     with pytest.raises(Unavailable, match="a task in a process of its own may not reach it: enqueue in an async"):
         again.enqueue()
     assert "process of its own" not in str(outside.value)

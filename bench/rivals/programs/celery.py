@@ -1,12 +1,11 @@
 """Celery on Redis, two forked processes; acknowledged after the run, so that the death of a worker loses nothing."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 from celery import Celery
 
 from bench.rivals.programs.marks import began
-from bench.rivals.programs.program import NAME, PAD, Send, url
+from bench.rivals.programs.program import NAME, PAD, Ready, url
 
 PREFETCH = 64
 app = Celery(NAME, broker=url())
@@ -24,21 +23,14 @@ def noop(number: int, pad: str) -> None:  # noqa: ARG001 - a row like real ones
     began(number)
 
 
-class Program:
-    async def prepare(self) -> None:
-        """Do nothing: Redis makes lists when they are pushed to."""
-
-    @asynccontextmanager
-    async def sending(self) -> AsyncIterator[Send]:
-        async def send(numbers: Sequence[int]) -> None:
-            for number in numbers:
-                noop.delay(number, PAD)
-
-        yield send
-
-    def work(self) -> None:
-        quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
-        app.worker_main(["worker", "--pool", "prefork", "--concurrency", "2", "--loglevel", "ERROR", *quiet])
+def send(numbers: Sequence[int]) -> None:
+    for number in numbers:
+        noop.delay(number, PAD)
 
 
-program = Program()
+def work() -> None:
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    app.worker_main(["worker", "--pool", "prefork", "--concurrency", "2", "--loglevel", "ERROR", *quiet])
+
+
+program = Ready(send, work)

@@ -1,14 +1,13 @@
 """Dramatiq on Redis, two processes of eight threads each, which is its default."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import dramatiq
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.cli import main, make_argument_parser
 
 from bench.rivals.programs.marks import began
-from bench.rivals.programs.program import NAME, PAD, Send, url
+from bench.rivals.programs.program import NAME, PAD, Ready, url
 
 broker = RedisBroker(url=url())
 dramatiq.set_broker(broker)
@@ -19,20 +18,13 @@ def noop(number: int, pad: str) -> None:  # noqa: ARG001 - a row like real ones
     began(number)
 
 
-class Program:
-    async def prepare(self) -> None:
-        """Do nothing: Redis makes lists when they are pushed to."""
-
-    @asynccontextmanager
-    async def sending(self) -> AsyncIterator[Send]:
-        async def send(numbers: Sequence[int]) -> None:
-            for number in numbers:
-                noop.send(number, PAD)
-
-        yield send
-
-    def work(self) -> None:
-        main(make_argument_parser().parse_args(["--processes", "2", "--threads", "8", __name__]))
+def send(numbers: Sequence[int]) -> None:
+    for number in numbers:
+        noop.send(number, PAD)
 
 
-program = Program()
+def work() -> None:
+    main(make_argument_parser().parse_args(["--processes", "2", "--threads", "8", __name__]))
+
+
+program = Ready(send, work)

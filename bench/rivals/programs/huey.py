@@ -1,12 +1,11 @@
 """Huey on one SQLite file that is synced at every commit, two processes; it looks for jobs as often as by default."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 from huey import SqliteHuey
 
 from bench.rivals.programs.marks import began
-from bench.rivals.programs.program import NAME, PAD, Send, url
+from bench.rivals.programs.program import NAME, PAD, Ready, url
 
 queue = SqliteHuey(NAME, filename=url(), fsync=True)
 
@@ -16,20 +15,13 @@ def noop(number: int, pad: str) -> None:  # noqa: ARG001 - a row like real ones
     began(number)
 
 
-class Program:
-    async def prepare(self) -> None:
-        """Do nothing: the file is made by the first who opens it."""
-
-    @asynccontextmanager
-    async def sending(self) -> AsyncIterator[Send]:
-        async def send(numbers: Sequence[int]) -> None:
-            for number in numbers:
-                noop(number, PAD)
-
-        yield send
-
-    def work(self) -> None:
-        queue.create_consumer(workers=2, worker_type="process").run()
+def send(numbers: Sequence[int]) -> None:
+    for number in numbers:
+        noop(number, PAD)
 
 
-program = Program()
+def work() -> None:
+    queue.create_consumer(workers=2, worker_type="process").run()
+
+
+program = Ready(send, work)

@@ -2,8 +2,8 @@
 
 import json
 import os
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Protocol
 
 from bench.rivals.programs.marks import URL
@@ -30,6 +30,24 @@ class Program(Protocol):
     def work(self) -> None:
         """Be a worker until SIGTERM."""
         ...
+
+
+class Ready:
+    """A contestant whose queue comes into being by itself, and whose client is there from the beginning."""
+
+    def __init__(self, send: Callable[[Sequence[int]], None], work: Callable[[], None]) -> None:
+        self._send = send
+        self.work = work
+
+    async def prepare(self) -> None:
+        """Do nothing."""
+
+    @asynccontextmanager
+    async def sending(self) -> AsyncIterator[Send]:
+        async def send(numbers: Sequence[int]) -> None:
+            self._send(numbers)
+
+        yield send
 
 
 def url() -> str:

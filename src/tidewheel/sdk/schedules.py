@@ -13,7 +13,7 @@ from tidewheel.sdk.job import Job
 from tidewheel.sdk.options import PriorityWish
 from tidewheel.sdk.task import Signature, Task
 from tidewheel.store.base import Store
-from tidewheel.store.scheduling import Backfill
+from tidewheel.store.scheduling import Backfill, last_recorded
 from tidewheel.tasks.durations import Duration, parse_duration
 from tidewheel.tasks.scheduling import ScheduleOptions, changed, schedule_of
 from tidewheel.triggers.backfilling import past_of
@@ -116,20 +116,16 @@ class Schedules:
     async def apreview(self, which: Which, count: int = 10) -> list[Preview]:
         """Return the next occurrences of a schedule, with a note on days on which clocks are set."""
         schedule = await self.aget(which)
-        return coming_of(schedule, self._desk.now(), count, await self._last_recorded(schedule))
+        last = await self._desk.use(lambda store: last_recorded(store, schedule))
+        return coming_of(schedule, self._desk.now(), count, last)
 
     async def abetween(
         self, which: Which, since: datetime, until: datetime, *, limit: int = MOST_SHOWN
     ) -> list[Preview]:
         """Return the first occurrences of a schedule by its rule after one instant and not after another."""
         schedule = await self.aget(which)
-        last = await self._last_recorded(schedule)
+        last = await self._desk.use(lambda store: last_recorded(store, schedule))
         return between_of(schedule, since, until, limit, now=self._desk.now(), last=last)
-
-    async def _last_recorded(self, schedule: Schedule) -> datetime | None:
-        """Return the last occurrence of one that has none to record; of others its next one tells."""
-        recorded = [] if schedule.next_fire_at is not None else await self.aoccurrences(schedule, limit=1)
-        return recorded[0].fire_at if recorded else None
 
     # Making up for the past
 

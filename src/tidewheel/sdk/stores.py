@@ -15,10 +15,9 @@ from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid, Unavailable
 from tidewheel.sdk.portal import leak, portal
 from tidewheel.store.base import Store
+from tidewheel.tasks.context import JOB_ID_VARIABLE
 from tidewheel.wiring import DEFAULT_URL, blobs_url, open_blobs, open_store
 
-IN_A_TASK: Final = "TIDE_JOB_ID"
-"""A variable that tasks in processes of their own, and commands, have."""
 OTHERWISE: Final = "enqueue in an async function, which runs in the worker itself, or see `tide worker --env`"
 
 T = TypeVar("T")
@@ -43,7 +42,7 @@ class Place(NamedTuple):
     def database(self) -> str:
         """The URL. Raises Invalid in a task that was told of none: a file of its own would be gone with its folder."""
         named = self.url or os.environ.get("TIDE_DATABASE")
-        if named is None and IN_A_TASK in os.environ:
+        if named is None and JOB_ID_VARIABLE in os.environ:
             raise Invalid("database", f"this task was not told of one: name it in App(…), {OTHERWISE}")
         return named or DEFAULT_URL
 
@@ -52,7 +51,7 @@ class Place(NamedTuple):
         try:
             return await open_store(self.database, self.clock, self.key, self.max_args_bytes)
         except Unavailable as error:
-            if IN_A_TASK in os.environ:
+            if JOB_ID_VARIABLE in os.environ:
                 raise Unavailable(f"{error}; a task in a process of its own may not reach it: {OTHERWISE}") from error
             raise
 

@@ -233,3 +233,11 @@ def check_backfill(backfill: Backfill) -> list[datetime]:
     check_duration("spacing", backfill.spacing, timedelta(0), _LONGEST_BACKFILL)
     check_duration("spacing", backfill.spacing * len(backfill.times), timedelta(0), _LONGEST_BACKFILL)
     return sorted({check_instant("times", at) for at in backfill.times})
+
+
+async def last_recorded(store: ScheduleStore, schedule: Schedule) -> datetime | None:
+    """Return the last occurrence of a schedule that has none to record, for previews; of others its next one tells."""
+    if schedule.next_fire_at is not None:
+        return None
+    recorded = await store.occurrences(schedule.id, limit=1, tenant=schedule.tenant)
+    return recorded[0].fire_at if recorded else None

@@ -1,7 +1,7 @@
 """What a task may know and say while it runs. It gets one by naming a parameter of this type."""
 
 import logging
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
@@ -10,6 +10,9 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_json
 from tidewheel.model.note import MAX_CHECKPOINT
 from tidewheel.model.trace import Trace
+
+JOB_ID_VARIABLE: Final = "TIDE_JOB_ID"
+"""A variable that commands, and tasks in processes of their own, have."""
 
 
 class Reporter(Protocol):

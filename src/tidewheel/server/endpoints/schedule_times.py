@@ -36,7 +36,7 @@ from tidewheel.server.schedule_document import (
 )
 from tidewheel.server.schedule_request import BackfillRequest
 from tidewheel.server.service import Service
-from tidewheel.store.scheduling import Backfill
+from tidewheel.store.scheduling import Backfill, last_recorded
 from tidewheel.triggers.backfilling import past_of
 from tidewheel.triggers.preview import MOST_SHOWN, between_of, coming_of
 
@@ -84,7 +84,7 @@ class BackfillAnswer(msgspec.Struct, frozen=True, kw_only=True):
 async def preview(service: Service, call: Call[None, PreviewQuery]) -> Answer:
     """Return the next occurrences of a schedule."""
     schedule = await known(service, call)
-    last = await _last_recorded(service, schedule)
+    last = await last_recorded(service.store, schedule)
     # A thread, for a rare pattern may take a while to find.
     found = await asyncio.to_thread(coming_of, schedule, service.clock.now(), call.query.count, last)
     return Answer(PreviewList(occurrences=[preview_document(each) for each in found]))
@@ -97,17 +97,9 @@ async def between(service: Service, call: Call[None, BetweenQuery]) -> Answer:
     until = parameter(partial(check_instant, "until", query.until))
     if until <= since:
         raise bad_parameter("until", "must be after since")
-    last, now = await _last_recorded(service, schedule), service.clock.now()
+    last, now = await last_recorded(service.store, schedule), service.clock.now()
     found = await asyncio.to_thread(between_of, schedule, since, until, query.limit, now=now, last=last)
     return Answer(PreviewList(occurrences=[preview_document(each) for each in found]))
-
-
-async def _last_recorded(service: Service, schedule: Schedule) -> datetime | None:
-    """Return the last occurrence of one that has none to record; of others its next one tells."""
-    if schedule.next_fire_at is not None:
-        return None
-    recorded = await service.store.occurrences(schedule.id, limit=1, tenant=schedule.tenant)
-    return recorded[0].fire_at if recorded else None
 
 
 async def backfill(service: Service, call: Call[BackfillRequest, NoQuery]) -> Answer:

@@ -33,8 +33,7 @@ from tidewheel.model.notification import Event
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, lane_of, window_of
 from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.parts import DIALECT, Part
-from tidewheel.store.postgres.recording import store_now
+from tidewheel.store.postgres.parts import DIALECT, Part, store_now
 from tidewheel.store.postgres.working import worker_of
 
 _FEW: Final = 100

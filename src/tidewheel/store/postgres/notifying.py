@@ -48,8 +48,7 @@ from tidewheel.store.notify_rows import (
 )
 from tidewheel.store.notifying import USUAL_SHARES, Shares
 from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.parts import DIALECT, Part
-from tidewheel.store.postgres.recording import store_now
+from tidewheel.store.postgres.parts import DIALECT, Part, store_now
 
 
 class Notifying(Part):

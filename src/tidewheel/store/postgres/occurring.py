@@ -15,8 +15,8 @@ from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import prepare
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
-from tidewheel.store.postgres.parts import DIALECT, intern_tenant
-from tidewheel.store.postgres.recording import Recording, add_lines, locked, store_now
+from tidewheel.store.postgres.parts import DIALECT, intern_tenant, store_now
+from tidewheel.store.postgres.recording import Recording, add_lines, locked
 from tidewheel.store.postgres.submitting import add_own, known_by_key
 from tidewheel.store.recording import Line
 from tidewheel.store.schedule_rows import (

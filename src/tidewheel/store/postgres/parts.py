@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -115,3 +116,9 @@ def gate_of(row: Any) -> Gate:
 def id_maker(database: Database) -> IdMaker:
     """Return a maker of ids that carry the database's time, whatever the clock of this host says."""
     return IdMaker(lambda: int(database.time() * 1000), random.SystemRandom())
+
+
+async def store_now(connection: Connection) -> datetime:
+    """Return the time that decides; a piece of work asks once, for it goes on from statement to statement."""
+    now: datetime = await connection.fetchval(SQL["store_now"])
+    return now

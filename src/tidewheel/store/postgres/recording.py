@@ -77,12 +77,6 @@ async def add_lines(connection: Connection, lines: Sequence[Line]) -> set[Key]:
     return {(row[0], row[1]) for row in await connection.fetch(SQL["add_occurrences"], *columns)}
 
 
-async def store_now(connection: Connection) -> datetime:
-    """Return the time that decides; a piece of work asks once, for it goes on from statement to statement."""
-    now: datetime = await connection.fetchval(SQL["store_now"])
-    return now
-
-
 async def locked(connection: Connection, schedule_id: UUID, tenant: str | None, version: int | None = None) -> Schedule:
     """Lock a schedule and return it, if it is at the version that the caller knows."""
     row = await connection.fetchrow(SQL["lock_schedule"], schedule_id, tenant)

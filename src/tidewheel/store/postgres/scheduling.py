@@ -14,8 +14,8 @@ from tidewheel.model.states import WAITING, Cause
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.limiting import drop_limit, put_limit
-from tidewheel.store.postgres.parts import DIALECT, intern_tenant
-from tidewheel.store.postgres.recording import Recording, locked, store_now
+from tidewheel.store.postgres.parts import DIALECT, intern_tenant, store_now
+from tidewheel.store.postgres.recording import Recording, locked
 from tidewheel.store.postgres.releasing import NOBODY
 from tidewheel.store.schedule_rows import definition_text, occurrence_of, past_of, readable, schedule_of
 from tidewheel.store.scheduling import check_occurrence_page, check_schedule_page, shard_of

@@ -14,7 +14,7 @@ from tidewheel.model.states import REDRIVABLE, State
 from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter
 from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, PAGE_BYTES, Page
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, tenant_id
+from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, store_now, tenant_id
 from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, size_of, with_gates, with_notes
 
 SCAN = 20_000
@@ -92,7 +92,7 @@ async def _fresh(connection: Connection, tenant: str | None) -> Counts | None:
         return None
     columns = [[row[column] for row in near] for column in ("lane", "state", "priority", "jobs")]
     rows = await connection.fetch(SQL["counts"], tenant, *columns)
-    return Counts(await connection.fetchval(SQL["store_now"]), [_count(row) for row in rows])
+    return Counts(await store_now(connection), [_count(row) for row in rows])
 
 
 def check_page(limit: int) -> int:

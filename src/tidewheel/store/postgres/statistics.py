@@ -21,8 +21,7 @@ from tidewheel.model.statistics import (
 )
 from tidewheel.store.counting import Numbers, StatKey, added_up
 from tidewheel.store.postgres.connection import SQL, Connection
-from tidewheel.store.postgres.parts import Part
-from tidewheel.store.postgres.recording import store_now
+from tidewheel.store.postgres.parts import Part, store_now
 
 _COUNTED: Final = ("lane", "state", "jobs")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tidewheel.model.trace import Trace
+from tidewheel.tasks.context import JOB_ID_VARIABLE
 from tidewheel.worker.sandbox.place import output_directory
 
 _ALLOWED: Final = frozenset(
@@ -41,7 +42,7 @@ def of_job(
         **{name: value for name, value in named.items() if value is not None},
         "HOME": scratch,
         "TMPDIR": scratch,
-        "TIDE_JOB_ID": job_id,
+        JOB_ID_VARIABLE: job_id,
         "TIDE_ATTEMPT": str(attempt),
         "TIDE_FENCING_TOKEN": f"{epoch}:{token}",
         "TIDE_OUTPUT_DIR": output_directory(scratch),
