@@ -26,7 +26,7 @@ from tidewheel.tasks.signals import Fatal
 from tidewheel.worker.ahead import Pace, Waiting
 from tidewheel.worker.capacity import Unstarted, free_of
 from tidewheel.worker.child import Workshop
-from tidewheel.worker.execution import AGAIN_AFTER, Away, Executor, Order
+from tidewheel.worker.execution import AGAIN_AFTER, Away, Execution, Executor, Order
 from tidewheel.worker.live import Alarm, LiveRun
 from tidewheel.worker.loop_watch import LONGEST_SILENCE
 from tidewheel.worker.preempt import next_to_resume, victim
@@ -248,8 +248,15 @@ class Host:
             return self._judge(live, ended_by(error))
         except TideError as error:
             return self._judge(live, Ended(end=End.ERROR, message=str(error)))
-        started_at = self._time.instant(self._clock.monotonic())
-        execution = await task.executor.start(order, live.report)
+        page, started_at = self._workshop.page, self._time.instant(self._clock.monotonic())
+        page.begun(run.job_id.bytes, run.token)  # before it can do any harm
+        try:
+            return await self._see_through(live, await task.executor.start(order, live.report), started_at)
+        finally:
+            page.over(run.job_id.bytes, run.token)
+
+    async def _see_through(self, live: LiveRun, execution: Execution, started_at: datetime) -> Outcome:
+        run = live.run
         try:
             live.started(execution, options_of(run.options).timeout.total_seconds(), self._grace)
             self._expects(live)  # before the next turn of the loop, which may never come
