@@ -122,11 +122,7 @@ class Database:
 
     async def _once(self, work: Work[T], when_cut_off: type[Unavailable]) -> T:
         """Run work on a connection. Every claim waits for this twice, so it is without the ceremony of contexts."""
-        try:
-            connection = await self._pool.acquire()
-        except LOST as error:
-            raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
-        patience = None
+        connection, patience = await self._acquire(), None
         try:
             return await work(connection)
         except asyncio.CancelledError:
@@ -142,8 +138,17 @@ class Database:
                 raise
             raise told from error
         finally:
-            with suppress(TimeoutError):  # which ends the connection
-                await self._pool.release(connection, timeout=patience)
+            await self._release(connection, patience)
+
+    async def _acquire(self) -> Connection:
+        try:
+            return await self._pool.acquire()
+        except LOST as error:
+            raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
+
+    async def _release(self, connection: Connection, within: float | None) -> None:
+        with suppress(TimeoutError):  # which ends the connection
+            await self._pool.release(connection, timeout=within)
 
 
 def _in_our_words(error: asyncpg.PostgresError, when_cut_off: type[Unavailable]) -> TideError | None:
