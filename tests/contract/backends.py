@@ -15,10 +15,12 @@ import asyncpg
 from tests.builders import some_jobs
 from tests.postgres import SharedPostgres
 from tidewheel.store.base import Store
+from tidewheel.store.sealing import KEY_BYTES, Keyring
 from tidewheel.testing import FakeClock
 
 START: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CHUNK: Final = 5_000
+FIRST_KEY: Final = b"1" * KEY_BYTES
 _HOLD: Final = 4711
 _EDGES: Final = "SELECT parent, child FROM tidewheel.dependency WHERE child > '00000001-0000-0000-0000-000000000000'"
 """Without the keel of the table."""
@@ -51,11 +53,19 @@ class Backend(abc.ABC):
 
     def __init__(self) -> None:
         self._opened: list[Store] = []
+        self.keyring = Keyring([FIRST_KEY])
+        """What stored secrets are encrypted by."""
 
     async def open(self) -> Store:
         """Open one more store on the same database."""
         self._opened.append(store := await self._open())
         return store
+
+    def use_keys(self, *keys: bytes) -> None:
+        """Let stored secrets be encrypted by the first of these from now on, and be opened by all of them."""
+        self.keyring = Keyring(keys)
+        for store in self._opened:
+            vars(getattr(store, "_own", store))["keyring"] = self.keyring
 
     async def close(self) -> None:
         """Close all stores; the database stays until `destroy`."""
@@ -142,6 +152,10 @@ class Backend(abc.ABC):
     async def count(self, table: str) -> int:
         """Return how many rows a table has."""
 
+    @abc.abstractmethod
+    async def everything(self) -> bytes:
+        """Return all that is stored, after the stores were closed."""
+
     # Levers that only some databases have.
 
     async def cut(self) -> bool:
@@ -175,7 +189,7 @@ class SqliteBackend(Backend):
     async def _open(self) -> Store:
         from tidewheel.store.sqlite import open_store  # noqa: PLC0415 - a store that is not installed fails its own tests
 
-        return await open_store(self._path, self.clock)
+        return await open_store(self._path, self.clock, keyring=self.keyring)
 
     async def fill_raw(self, count: int, like: UUID) -> None:
         with self._connection() as connection:
@@ -255,6 +269,10 @@ class SqliteBackend(Backend):
             number: int = connection.execute(f"SELECT count(*) FROM {table}").get
         return number
 
+    async def everything(self) -> bytes:
+        await self.close()
+        return b"".join(file.read_bytes() for file in self._path.parent.glob(f"{self._path.name}*"))
+
     def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
         connection.set_busy_timeout(10_000)
@@ -329,7 +347,7 @@ class PostgresBackend(Backend):
     async def _open(self) -> Store:
         from tidewheel.store.postgres import open_store  # noqa: PLC0415 - as above
 
-        return await open_store(self.url)
+        return await open_store(self.url, keyring=self.keyring)
 
     async def close(self) -> None:
         await super().close()
@@ -425,6 +443,12 @@ class PostgresBackend(Backend):
             "FROM tidewheel.job JOIN tidewheel.lane ON lane.id = lane WHERE kind = $1",
             kind,
         )
+
+    async def everything(self) -> bytes:
+        tables = await self.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'tidewheel'")
+        rows = [row for table in tables for row in await self.execute(f"SELECT t::text FROM tidewheel.{table[0]} t")]
+        raw = [row["sealed"] for row in await self.execute("SELECT sealed FROM tidewheel.secret")]  # above it is in hex
+        return b"".join([*(row[0].encode() for row in rows), *raw])
 
     async def count(self, table: str) -> int:
         rows = await self.execute(f"SELECT count(*) FROM tidewheel.{table}")

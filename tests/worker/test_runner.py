@@ -88,7 +88,7 @@ class Served:
         store = cast("Any", self.place)
         settler = Settler(store, UUID(int=1), self.clock)
         reports = Reports(store, UUID(int=1), self.clock)
-        handover = Handover(store, store, Secrets({}), self.clock)
+        handover = Handover(store, UUID(int=1), store, Secrets({}), self.clock)
         tools = Tools(settler, reports, handover, self.page, self.clock, 1, RunNumbers(Registry()))
         tasks = {kind: Task(body) for kind, body in bodies.items()}
         self.runner = Runner(tasks, ClaimRequest(worker_id=UUID(int=1), limit=1), tools, slots=3, grace=2.0)

@@ -113,7 +113,7 @@ def test_a_secret_that_is_missing_is_one_clear_error_and_no_other_attempt(scene:
     assert info.error is not None
     assert (info.error.reason, info.error.message) == (
         "fatal",
-        "there is no secret 'no_such' for the tenant 'default' at this worker",
+        "there is no secret 'no_such' for the tenant 'default' at this worker, and none is stored",
     )
     assert texts(job) == []
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tidewheel.model.secret import MAX_SECRET
 from tidewheel.tasks.signals import Fatal
-from tidewheel.worker.secrets import MAX_SECRET, Secrets
+from tidewheel.worker.secrets import Secrets
 
 
 def put(folder: Path, tenant: str, name: str, data: bytes) -> None:
@@ -23,7 +24,10 @@ async def why_not(secrets: Secrets, name: str, tenant: str = "default") -> str:
 async def test_the_environment_is_for_the_default_tenant_alone() -> None:
     secrets = Secrets({"TIDE_SECRET_DB": "hunter22", "PATH": "/bin", "TIDE_SECRETS": "x"})
     assert await secrets.fetch("default", ["db"]) == {"db": "hunter22"}
-    assert await why_not(secrets, "db", "ada") == "there is no secret 'db' for the tenant 'ada' at this worker"
+    assert (
+        await why_not(secrets, "db", "ada")
+        == "there is no secret 'db' for the tenant 'ada' at this worker, and none is stored"
+    )
     assert "no secret 's'" in await why_not(secrets, "s")
 
 

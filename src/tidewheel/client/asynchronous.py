@@ -18,6 +18,7 @@ from tidewheel.client.log_search import LogSearchCalls
 from tidewheel.client.options import JobConditions, JobOptions, NewJob, body_of, query_of
 from tidewheel.client.outputs import OutputCalls
 from tidewheel.client.schedules import ScheduleCalls
+from tidewheel.client.secrets import SecretCalls
 from tidewheel.client.steering import SteeringCalls
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Conflict, JobCancelled, JobFailed, NotFinished
@@ -46,7 +47,15 @@ PATIENCE: Final = 60.0
 
 
 class AsyncClient(
-    SteeringCalls, ScheduleCalls, DeadLetterCalls, FlowCalls, LogSearchCalls, ArtifactCalls, OutputCalls, AccessCalls
+    SteeringCalls,
+    ScheduleCalls,
+    DeadLetterCalls,
+    FlowCalls,
+    LogSearchCalls,
+    ArtifactCalls,
+    OutputCalls,
+    AccessCalls,
+    SecretCalls,
 ):
     """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
 
