@@ -58,9 +58,9 @@ def rotate_secrets(session: Session, *, tenant: Whose = None) -> None:
     if session.output is not Format.TABLE:
         show_value(rotation, session.output)
     else:
-        typer.echo(f"{rotation.rotated} secrets are encrypted by the first key now")
+        typer.echo(f"encrypted anew, by the first key: {rotation.rotated}")
     if rotation.locked:
-        raise Conflict(f"{rotation.locked} secrets stay as they are: no key opens them (`tide secret list`)")
+        raise Conflict(f"no key opens {rotation.locked} of the secrets, which stay as they are: see `tide secret list`")
 
 
 def _given(file: Path | None) -> str:

@@ -20,7 +20,6 @@ from tidewheel.settings import SETTINGS
 
 KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
-_FORMAT: Final = b"\x01"
 _PURPOSE: Final = "tidewheel/secret/1"
 _VARIABLE: Final = SETTINGS["secrets_key"].variable
 _NO_KEY: Final = f"no key is configured for stored secrets: set {_VARIABLE} or {_VARIABLE}_FILE"
@@ -56,11 +55,11 @@ class Keyring:
 
     def seal(self, tenant: str, name: str, text: str) -> Sealed:
         """Encrypt a secret by the first key. Raises SecretsLocked if there is none."""
+        key_id, nonce = self.first, os.urandom(_NONCE_BYTES)
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - an extra
 
-        key_id, nonce = self.first, os.urandom(_NONCE_BYTES)
-        sealed = AESGCM(self._keys[key_id]).encrypt(nonce, text.encode(), _bound_to(tenant, name))
-        return Sealed(key_id, _FORMAT + nonce + sealed)
+        data = AESGCM(self._keys[key_id]).encrypt(nonce, text.encode(), _bound_to(tenant, name))
+        return Sealed(key_id, nonce + data)
 
     def unseal(self, tenant: str, name: str, sealed: Sealed) -> str:
         """Return what was sealed. Raises SecretsLocked if no key opens it, or it is not what was stored."""
@@ -71,8 +70,7 @@ class Keyring:
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - an extra
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - as above
 
-        start = len(_FORMAT)
-        nonce, data = sealed.data[start : start + _NONCE_BYTES], sealed.data[start + _NONCE_BYTES :]
+        nonce, data = sealed.data[:_NONCE_BYTES], sealed.data[_NONCE_BYTES:]
         try:
             return AESGCM(key).decrypt(nonce, data, _bound_to(tenant, name)).decode()
         except (InvalidTag, ValueError):

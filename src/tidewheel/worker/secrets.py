@@ -45,7 +45,8 @@ class Secrets:
         secrets = cls(environment, None if folder is None else Path(folder))
         for name in secrets._environment:
             del environment[name]
-        environment.pop(_KEY_VARIABLE, None)
+        for name in (_KEY_VARIABLE, f"{_KEY_VARIABLE}_FILE"):
+            environment.pop(name, None)
         return secrets
 
     async def fetch(self, tenant: str, names: Iterable[str], stored: AskStore = _none_stored) -> dict[str, str]:

@@ -11,7 +11,7 @@ from tidewheel.blobs import ArtifactCache
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.definition import COMMAND
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.wiring import files_of, open_all, secret_files
+from tidewheel.wiring import files_of, open_all
 from tidewheel.worker.child import Workshop, run_child, work
 from tidewheel.worker.executors.command import CommandExecutor
 from tidewheel.worker.executors.launching import LauncherOptions
@@ -27,7 +27,7 @@ async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
     setup = shop.setup
     scratch = Path(tempfile.mkdtemp(prefix="tide-host-", dir=setup.scratch))
     stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-    hidden = (*files_of(setup.database), *secret_files(), *([setup.secrets] if setup.secrets else []))
+    hidden = (*files_of(setup.database), *setup.hidden, *([setup.secrets] if setup.secrets else []))
     options = LauncherOptions(app=setup.app, grounds=Grounds(hidden=hidden), environment=setup.environment)
     cache = ArtifactCache(scratch / "artifacts", shop.blobs, CACHE_BYTES)
     command = CommandExecutor(options, clock=shop.clock, directory=scratch, slots=setup.slots, artifacts=cache.use)
