@@ -141,6 +141,14 @@ class Backend(abc.ABC):
         """Let the definition of a schedule have a field that only a newer version of the program knows."""
 
     @abc.abstractmethod
+    async def subscribe_as_newer(self, change: str) -> None:
+        """Let all subscriptions be such as only a newer version of the program makes: `change` is put into each."""
+
+    @abc.abstractmethod
+    async def happen_as_newer(self) -> None:
+        """Let all that was noted and not told yet be an event that only a newer version of the program knows."""
+
+    @abc.abstractmethod
     async def edges(self) -> list[tuple[UUID, UUID]]:
         """Return all parents with their children that are stored."""
 
@@ -250,6 +258,12 @@ class SqliteBackend(Backend):
 
     async def write_as_newer(self, schedule: str) -> None:
         self._execute("UPDATE schedule SET definition = json_set(definition, '$.newer', 1) WHERE name = ?", (schedule,))
+
+    async def subscribe_as_newer(self, change: str) -> None:
+        self._execute("UPDATE subscription SET definition = json_patch(definition, ?)", (change,))
+
+    async def happen_as_newer(self) -> None:
+        self._execute("UPDATE outbox SET event = 'newer'")
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         with self._connection() as connection:
@@ -432,6 +446,12 @@ class PostgresBackend(Backend):
     async def write_as_newer(self, schedule: str) -> None:
         newer = """UPDATE tidewheel.schedule SET definition = (definition::jsonb || '{"newer": 1}')::json"""
         await self.execute(f"{newer} WHERE name = $1", schedule)
+
+    async def subscribe_as_newer(self, change: str) -> None:
+        await self.execute("UPDATE tidewheel.subscription SET definition = definition::jsonb || $1::jsonb", change)
+
+    async def happen_as_newer(self) -> None:
+        await self.execute("UPDATE tidewheel.outbox SET event = 'newer'")
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]

@@ -10,6 +10,7 @@ from tests.postgres_store.tools import Raw
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.ids import time_of
 from tidewheel.model.job import Run
+from tidewheel.model.notification import Event
 from tidewheel.store.base import Store
 from tidewheel.store.postgres.log_lines import as_text
 from tidewheel.store.postgres.memory import BEGINNING
@@ -256,7 +257,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),
     "lane_facts": _hot("job_due", lambda _: [], 10, flat=False),
     "schedule_facts": _hot("job_schedule", lambda _: [], 20, flat=False),  # those that are first in line
-    "happenings": _hot("job_pkey", lambda _: [100], 100),
+    "happenings": _hot("job_pkey", lambda _: [100, list(Event)], 100),
     "late_jobs": _hot(
         "job_due, job_limited, job_pkey", lambda _: [None, None, BEGINNING.run_at, LAST, LATE, 5], 60, flat=False
     ),
