@@ -207,6 +207,7 @@ HOT: Final[Mapping[str, Hot]] = {
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), [time_of(run.job_id) for run in s.runs]],
         BATCH,
     ),
+    "args_of_run": _hot("job_pkey", lambda s: [_one(s.runs), 1, s.worker], 1),
     "note_runs": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * len(s.runs) for x in (0.5, "m", "{}", False))],
@@ -274,8 +275,8 @@ HOT: Final[Mapping[str, Hot]] = {
     "ahead": _hot("job_due", lambda s: [[s.lane], [1], [s.mark + SECOND], [LAST], 1000], DUE, flat=False),
     "is_retry": _hot("job_pkey", lambda s: [s.queued[0]], 1),
     "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
-    "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
-    "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000], 0),
+    "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000, 2**20], 0),
+    "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000, 2**20], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([True, True, None]), 60, flat=False),
     "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
