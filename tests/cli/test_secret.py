@@ -10,7 +10,9 @@ import pytest
 
 from tests.api.conftest import SECRETS_KEY, Api, serving
 from tests.cli.terminal import Done, tide, tide_given
+from tidewheel.cli.secret import _given
 from tidewheel.client import Client
+from tidewheel.errors import Invalid
 
 OTHER_KEY = base64.b64encode(b"2" * 32).decode()
 TEXT = "correct horse"
@@ -67,6 +69,14 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, words: list[str], giv
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     done = tide_given(tmp_path, b"\xff\xfe\xfd\xfc", "secret", "set", "db", TIDE_SECRETS_KEY=SECRETS_KEY)
     assert (done.returncode, done.stderr) == (2, "tide: value: is no text in UTF-8\n")
+
+
+def test_where_there_is_no_standard_input_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidewheel.cli.secret.sys.stdin", None)
+    with pytest.raises(Invalid, match="the standard input, which is closed"):
+        _given(None)
+    (tmp_path / "file").write_text(TEXT)
+    assert _given(str(tmp_path / "file")) == TEXT
 
 
 def test_without_a_key_it_says_what_to_do(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tidewheel.model.stored_secret import StoredSecret
 app = group("Store secrets that jobs may name, list and remove them.")
 
 Name = Annotated[str, typer.Argument(help="How jobs name it: up to 64 small letters, digits and _.")]
-FromFile = Annotated[Path | None, typer.Option("--from-file", help="A file that has the text, in place of stdin.")]
+FromFile = Annotated[str | None, typer.Option("--from-file", help="A file that has the text, in place of stdin.")]
 Whose = Annotated[str | None, typer.Option("--tenant", help="Only those of this tenant.  [default: all]")]
 
 COLUMNS: Final[Columns[StoredSecret]] = {
@@ -63,14 +63,27 @@ def rotate_secrets(session: Session, *, tenant: Whose = None) -> None:
         raise Conflict(f"no key opens {rotation.locked} of the secrets, which stay as they are: see `tide secret list`")
 
 
-def _given(file: Path | None) -> str:
+def _given(file: str | None) -> str:
     """Return the text of a secret; at a terminal it is asked for, and not shown."""
-    if file is None and sys.stdin.isatty():
+    if file is None and sys.stdin is not None and sys.stdin.isatty():
         return getpass.getpass("Secret: ")
     try:
-        with sys.stdin.buffer if file is None else file.open("rb") as source:
-            return text_of(source.read(MAX_SECRET + 1))
-    except OSError as error:
-        raise Invalid("from-file", f"{file}: {error.strerror}") from None
+        return text_of(_piped() if file is None else _read(file))
     except ValueError as error:
         raise Invalid("value", str(error)) from None
+
+
+def _piped() -> bytes:
+    if sys.stdin is None:
+        raise Invalid("value", "comes by the standard input, which is closed; name a file by --from-file")
+    return sys.stdin.buffer.read(MAX_SECRET + 1)
+
+
+def _read(file: str) -> bytes:
+    try:
+        with Path(file).open("rb") as source:
+            return source.read(MAX_SECRET + 1)
+    except OSError as error:
+        raise Invalid("from-file", f"{file}: {error.strerror}") from None
+    except ValueError as error:  # what can be no name of a file
+        raise Invalid("from-file", str(error)) from None
