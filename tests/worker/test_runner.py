@@ -156,9 +156,9 @@ async def test_what_cannot_begin_since_the_store_is_away_is_given_back_uncounted
 
 
 async def test_what_the_worker_says_about_a_run_names_its_job_kind_attempt_and_trace(
-    served: Served, caplog: pytest.LogCaptureFixture
+    served: Served, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.handler.setFormatter(JsonFormatter({}))
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter({}))  # all tests share it
     served.place.away = Unavailable("away")
     options = Options(retry=RetryPolicy(max_attempts=3), traceparent=f"00-{'a' * 32}-{'b' * 16}-01")
     run = a_run(options, kind="large", failures=1)
