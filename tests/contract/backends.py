@@ -347,9 +347,8 @@ class PostgresBackend(Backend):
 
     def __init__(self, server: SharedPostgres, template: str) -> None:
         super().__init__()
-        self._server = server
-        self._database = f"tide_contract_{secrets.token_hex(6)}"
-        server.execute(f"CREATE DATABASE {self._database} TEMPLATE {template} STRATEGY FILE_COPY")
+        self._pool = server.pool(template)
+        self._database = self._pool.take()
         self.url = server.database_url(self._database)
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self.clock = PostgresClock(self)
@@ -370,7 +369,7 @@ class PostgresBackend(Backend):
             self._connection = None
 
     def destroy(self) -> None:
-        self._server.execute(f"DROP DATABASE IF EXISTS {self._database} WITH (FORCE)")
+        self._pool.give_back(self._database)
 
     async def execute(self, statement: str, *values: Any) -> Any:
         """Run a statement beside the stores."""
