@@ -36,7 +36,7 @@ from tidewheel.store.remote.documents import (
     LinePage,
     WorkerList,
 )
-from tidewheel.store.remote.transport import Place, Transport
+from tidewheel.store.remote.transport import Place, Transport, tenant_header
 
 DEFAULT_URL: Final = "http://127.0.0.1:8433"
 LONGEST_WAIT: Final = 60
@@ -66,7 +66,7 @@ class AsyncClient(
         self._clock = clock or SystemClock()
         self._transport = Transport(place, self._clock, patience=PATIENCE)
         if tenant is not None:
-            self._transport.client.headers["tide-tenant"] = tenant
+            self._transport.client.headers.update(tenant_header(tenant))
 
     async def close(self) -> None:
         """Let go of all connections."""
