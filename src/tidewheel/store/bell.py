@@ -18,29 +18,22 @@ class Bell:
         """Whether rings can be relied on; while not, its owner should look more often by itself."""
         self._clock = clock
         self._rung = False
-        self._waiter: asyncio.Future[None] | None = None
+        self._sleep: asyncio.Task[None] | None = None
 
     def ring(self) -> None:
         """Wake whoever waits, now or next. To be called in the loop of the listener."""
         self._rung = True
-        if self._waiter is not None:
-            _wake(self._waiter)
+        if self._sleep is not None:
+            self._sleep.cancel()
 
     async def wait(self, seconds: float) -> bool:
         """Return True once the bell was rung since the last wait, or False when the time has passed."""
         if not self._rung:
-            waiter = self._waiter = asyncio.get_running_loop().create_future()
-            sleep = asyncio.ensure_future(self._clock.sleep(seconds))
-            sleep.add_done_callback(lambda _: _wake(waiter))
+            self._sleep = asyncio.ensure_future(self._clock.sleep(seconds))
             try:
-                await waiter  # and not on a task: who rings is heard in the next turn of the loop
+                await asyncio.wait([self._sleep])
             finally:
-                sleep.cancel()
-                self._waiter = None
+                self._sleep.cancel()
+                self._sleep = None
         rung, self._rung = self._rung, False
         return rung
-
-
-def _wake(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
