@@ -388,7 +388,7 @@ def scattered(backends: list[Any]) -> Iterator[None]:
     async def acquire(_: Database) -> Any:
         return Scattered(turns)
 
-    async def release(_: Database, _connection: Any, _within: float | None) -> None:
+    async def release(*_: object) -> None:
         pass
 
     with pytest.MonkeyPatch.context() as patch:

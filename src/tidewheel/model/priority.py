@@ -17,7 +17,9 @@ _BY_NAME = {priority.name.lower(): priority for priority in Priority}
 
 
 def parse_priority(value: str | int | Priority, field: str = "priority") -> Priority:
-    """Return the priority that a name in any case or a number stands for."""
+    """Return the priority that a name in any case or a number stands for; one stays itself."""
+    if isinstance(value, Priority):
+        return value
     if isinstance(value, str) and (named := _BY_NAME.get(value.lower())) is not None:
         return named
     if isinstance(value, int) and not isinstance(value, bool) and value in Priority._value2member_map_:

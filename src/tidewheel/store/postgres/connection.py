@@ -56,6 +56,7 @@ _CUT_OFF = (
     ConnectionError,
     TimeoutError,
 )
+_OF_THE_DRIVER = (asyncpg.PostgresError, *_CUT_OFF)
 _TROUBLE: Final = ("53", "57", "58", "XX")
 """Classes of errors that say nothing of what was asked: want of resources, an operator, the system, a bug."""
 _BROKEN_OFF: Final = ("FATAL", "PANIC")
@@ -108,29 +109,27 @@ class Database:
     async def _run(self, work: Work[T], when_cut_off: type[Unavailable]) -> T:
         for turn in range(_TRIES):
             try:
-                return await self._once(work, when_cut_off)
+                return await self._run_once(work, when_cut_off)
             except asyncpg.CheckViolationError as error:
                 # A row without a partition violates no constraint that has a name.
                 if error.constraint_name is not None or turn == _TRIES - 1:
                     raise
-                await self._once(lambda connection: connection.fetchval(SQL["prepare_days"], 7), Unavailable)
+                await self._run_once(_prepare_days, Unavailable)
             except _LOST_RACES as error:
                 if turn == _TRIES - 1:
                     raise Unavailable(f"PostgreSQL kept refusing a concurrent change: {error}") from error
                 await self.clock.sleep(self._random.uniform(0, 0.002 * 2**turn))
         raise AssertionError("unreachable")
 
-    async def _once(self, work: Work[T], when_cut_off: type[Unavailable]) -> T:
-        """Run work on a connection. Every claim waits for this twice, so it is without the ceremony of contexts."""
+    async def _run_once(self, work: Work[T], when_cut_off: type[Unavailable]) -> T:
+        """Run work on a connection of the pool. No context manager: every look at a job comes this way."""
         connection, patience = await self._acquire(), None
         try:
             return await work(connection)
         except asyncio.CancelledError:
             patience = LET_GO_WITHIN
             raise
-        except _CUT_OFF as error:
-            raise when_cut_off(f"the connection to PostgreSQL was lost: {error}") from error
-        except asyncpg.PostgresError as error:
+        except _OF_THE_DRIVER as error:
             if isinstance(error, asyncpg.DataError):
                 # A value that the driver cannot encode leaves the transaction open that the statement's parsing began.
                 await connection.reset()
@@ -146,24 +145,28 @@ class Database:
         except LOST as error:
             raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
 
-    async def _release(self, connection: Connection, within: float | None) -> None:
+    async def _release(self, connection: Connection, patience: float | None) -> None:
         with suppress(TimeoutError):  # which ends the connection
-            await self._pool.release(connection, timeout=within)
+            await self._pool.release(connection, timeout=patience)
 
 
-def _in_our_words(error: asyncpg.PostgresError, when_cut_off: type[Unavailable]) -> TideError | None:
-    """Return what an error of the driver stands for; None for one that is about what was asked, and for its asker."""
-    match error:
-        case asyncpg.DiskFullError():
-            return StoreFull(f"PostgreSQL has no room left: {error}")
-        case asyncpg.ReadOnlySQLTransactionError():
-            return Unavailable(f"this PostgreSQL only answers reads: {error}")
-        case asyncpg.QueryCanceledError():
-            return Unavailable(f"PostgreSQL broke this off: {error}")
-        case asyncpg.DataError():
-            return Invalid("value", f"cannot be stored: {error}")
-        case _:
-            return _trouble(error, when_cut_off)
+async def _prepare_days(connection: Connection) -> None:
+    await connection.fetchval(SQL["prepare_days"], 7)
+
+
+def _in_our_words(error: BaseException, when_cut_off: type[Unavailable]) -> TideError | None:
+    """Return what an error of the driver stands for; None if it says what it is itself."""
+    if isinstance(error, asyncpg.DiskFullError):
+        return StoreFull(f"PostgreSQL has no room left: {error}")
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return Unavailable(f"this PostgreSQL only answers reads: {error}")
+    if isinstance(error, asyncpg.QueryCanceledError):
+        return Unavailable(f"PostgreSQL broke this off: {error}")
+    if isinstance(error, asyncpg.DataError):
+        return Invalid("value", f"cannot be stored: {error}")
+    if isinstance(error, _CUT_OFF):
+        return when_cut_off(f"the connection to PostgreSQL was lost: {error}")
+    return _trouble(error, when_cut_off) if isinstance(error, asyncpg.PostgresError) else None
 
 
 def _trouble(error: asyncpg.PostgresError, when_cut_off: type[Unavailable]) -> Unavailable | None:
