@@ -61,6 +61,10 @@ class Run:
     def give(self) -> None:
         """Keep it for the end."""
 
+    def end_all(self, runs: Sequence["Run"]) -> None:
+        for run in runs:
+            run.end()
+
     def end(self) -> None:
         put(self._shipper, 1, 1, self._job)
 
