@@ -6,7 +6,7 @@ from uuid import UUID
 
 from tidewheel.model.checks import FIRST_INSTANT, LAST_INSTANT
 from tidewheel.model.harmless_text import is_odd_text
-from tidewheel.model.log_piece import MARKS, MAX_PIECE, Piece, text_of_piece
+from tidewheel.model.log_piece import MARKS, MAX_PIECE, Piece, heads_of_pieces
 from tidewheel.model.log_words import LEVELS
 
 STDOUT: Final = 1
@@ -98,9 +98,11 @@ def _pieces(ended: _Ended, items: int) -> list[Piece] | None:
     if items == _PRINTED and not _is_by_line(everything):
         return None
     try:
-        are_times = min(lines.ats) >= EARLIEST and max(lines.ats) < LATEST
+        in_order = sorted(lines.ats)  # as they most often are: that takes less than to look for the least and the last
         marks, joined = "".join(map(_MARKS.__getitem__, lines.kinds)), "\n".join(lines.texts)
-        if not are_times or is_odd_text(joined) or joined.count("\n") != len(marks) - 1:
+        if in_order[0] < EARLIEST or in_order[-1] >= LATEST or is_odd_text(joined):
+            return None
+        if joined.count("\n") != len(marks) - 1:
             return None
         return _cut(ended, ends, lines, marks)
     except (KeyError, TypeError, ValueError):  # a level of the user's own, bytes, or a time that is none
@@ -119,13 +121,14 @@ def _cut(ended: _Ended, ends: Sequence[int], lines: _Lines, marks: str) -> list[
     begun = ats[0]
     offsets = [int((at - begun) * 1e6 + 0.5) for at in ats]
     micros = round(begun * 1e6)
+    starts = [0, *ends[:-1]]
+    heads = heads_of_pieces(
+        [(micros, offsets[start:end], marks[start:end]) for start, end in zip(starts, ends, strict=True)]
+    )
     pieces: list[Piece] = []
-    start = 0
-    for (run, _), end in zip(ended, ends, strict=True):
-        body = "\n".join(texts[start:end])
-        if len(body) > MAX_PIECE:
+    for (run, _), start, end, head in zip(ended, starts, ends, heads, strict=True):
+        text = head + "\n" + "\n".join(texts[start:end])
+        if len(text) > MAX_PIECE:
             return None
-        text = text_of_piece(micros, offsets[start:end], marks[start:end], body)
         pieces.append(Piece(run.job_id, run.token, 1, end - start, text, run.lane))
-        start = end
     return pieces

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Self
 from uuid import UUID
 
 from tidewheel.clock import Clock
@@ -28,6 +28,16 @@ _NUMBERS: Final = {"stdout": STDOUT, "stderr": STDERR}
 _SYSTEM: Final = mark_of("system", None)
 
 
+class _Grave(list[Any]):
+    """What is said into it is not heard."""
+
+    def __iadd__(self, _: object) -> Self:  # type: ignore[misc]
+        return self
+
+
+_GRAVE: Final = _Grave()
+
+
 class _Level(NamedTuple):
     """A level that is not to be changed, unlike that of a record."""
 
@@ -41,9 +51,6 @@ class RunLog:
     much, or at the end. Never blocks and never raises. Any thread may call it. Costs next to nothing until it is used.
     """
 
-    room = 0
-    """As the shipper must be told of the first words. Is set back before what was said is looked at, so that nothing is
-    overlooked."""
     _ended = False
     _number = 1
     _masks = _NO_MASKS
@@ -70,9 +77,14 @@ class RunLog:
         self.said: list[Any] = []
         """As it came, in chunks (see `RunSink`); only ever extended and cut at its beginning, which several threads may
         do at once."""
+        self.room = 0
+        """As the shipper must be told of the first words; set back before what was said is looked at, so that nothing
+        is overlooked."""
         self.time = clock.time
         self._shipper = shipper
         self._max_bytes = max_bytes
+        self._is_plain = max_bytes >= MAX_KEPT
+        """Whether nothing was done yet but noting what is said, and nothing is to be hidden or left out."""
 
     @property
     def full(self) -> bool:
@@ -84,10 +96,24 @@ class RunLog:
         """Whether anything was said."""
         return self._lock is not None or bool(self.said)
 
+    def keep_quiet(self) -> None:
+        """Tell the shipper nothing until `speak_up`, unless it is much.
+
+        It could not ask anyway, as long as the run does not let go of the loop that both live in.
+        """
+        self.room = _ROOM
+
+    def speak_up(self) -> None:
+        """Tell the shipper of words from now on, and of those that there are."""
+        self.room = 0
+        if self.said:
+            self.press("")
+
     def hide(self, secrets: Sequence[str]) -> None:
         """Keep secrets out of all that is said from now on; before anything is."""
         if secrets:
             self._masks = Masks(secrets)
+            self._is_plain = False
 
     def output(self, stream: Literal["stdout", "stderr"], data: bytes | str) -> None:
         """Take output, in chunks as they come."""
@@ -105,8 +131,8 @@ class RunLog:
     def press(self, text: bytes | str) -> None:
         """See `RunSink`."""
         if self._ended:
-            self.said.clear()
-        elif len(text) > LARGE or len(self.said) > _ROOM:
+            return
+        if len(text) > LARGE or len(self.said) > _ROOM:
             self.give()
         elif self.room == 0:
             self.room = _ROOM
@@ -120,6 +146,7 @@ class RunLog:
                 self._cutters = {}
                 self._quota = Quota(self._max_bytes)
                 self._lock = threading.Lock()
+                self._is_plain = False
         return self._lock
 
     def give(self) -> None:
@@ -151,9 +178,9 @@ class RunLog:
     def end_plainly(self) -> list[Any] | None:
         """End without making lines, if nothing is special about this run, and return what was said; None if it is."""
         with _BEGINNING:
-            if self._ended or self._lock is not None or self._masks is not _NO_MASKS or self._max_bytes < MAX_KEPT:
+            if not self._is_plain:
                 return None
-            self._ended = True
+            self._is_plain, self._ended = False, True
             return self._take_said()
 
     def give_last(self, said: list[Any]) -> None:
@@ -162,7 +189,7 @@ class RunLog:
             self._give_last(said)
 
     def _take_said(self) -> list[Any]:
-        said, self.said = self.said, []  # into which those may speak who come too late
+        said, self.said = self.said, _GRAVE
         return said
 
     def _give_last(self, said: list[Any]) -> None:

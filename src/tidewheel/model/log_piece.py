@@ -41,6 +41,7 @@ _STREAMS: Final = {mark: stream for (stream, _), mark in MARKS.items()}
 _LEVELS: Final = {mark: level for (_, level), mark in MARKS.items()}
 _MICROSECOND: Final = timedelta(microseconds=1)
 _encode: Final = msgspec.json.Encoder().encode
+_encode_lines: Final = msgspec.json.Encoder().encode_lines
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -146,15 +147,18 @@ def _piece(job_id: UUID, token: int, first: int, said: Said, lane: int | None) -
     body = "\n".join(texts)
     offsets = [at - begun for at in ats]
     if body.count("\n") == len(texts) - 1:
-        lines = text_of_piece(begun, offsets, kinds, body)
+        lines = f"{_encode((begun, offsets, kinds)).decode()}\n{body}"
     else:
         lines = _encode((begun, offsets, kinds, texts)).decode()
     return Piece(job_id, token, first, first + len(texts) - 1, lines, lane)
 
 
-def text_of_piece(begun: int, offsets: Sequence[int], marks: str | Sequence[Kind], body: str) -> str:
-    """Return the text of a piece; in the body each line ends where the next one begins."""
-    return f"{_encode((begun, offsets, marks)).decode()}\n{body}"
+def heads_of_pieces(heads: Sequence[tuple[int, list[int], str]]) -> list[str]:
+    """Return the first lines of pieces; the lines themselves follow, each after the end of the one before.
+
+    Given are when a piece begins, how much later each line was written, and a letter for each.
+    """
+    return _encode_lines(heads).decode().splitlines()
 
 
 def columns_of(piece: str) -> Columns:
