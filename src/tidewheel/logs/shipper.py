@@ -261,8 +261,7 @@ class LogShipper:
             self._hurried -= 1
 
     def _wait_until(self, target: float, within: timedelta) -> None:
-        if not self._waiting:
-            self._wake(many=True)
+        self._wake(many=True)  # also if it is awake: it may be about to sleep
         self._waiting.append(_Waiting(target, self._clock.monotonic() + within.total_seconds()))
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="log patience")
