@@ -10,6 +10,7 @@
     │   ├── NotFinished(job_id, state) only for jobs that have ended
     │   ├── NameTaken(name)            there is a schedule of that name
     │   ├── StaleVersion(…)            it was changed since it was read
+    │   ├── SecretsLocked              stored secrets are there, and no key that opens them
     │   └── IllegalMove(state, cause)  no such move in the transition table
     ├── Unauthenticated                no key, or one that opens nothing: never said which  401
     ├── Forbidden(action, role)        the key is good, its role or tenant is not           403
@@ -116,6 +117,10 @@ class StaleVersion(Conflict):
         self.name = name
         self.given = given
         self.current = current
+
+
+class SecretsLocked(Conflict):
+    """No key is configured that seals or opens stored secrets; it says which, and what to do."""
 
 
 class IllegalMove(Conflict):

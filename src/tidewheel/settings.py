@@ -53,6 +53,8 @@ class Setting(NamedTuple):
     """The commands that have it; None for all that work with a database."""
     secret: bool = False
     """Whether it may hold a password. Such a one may also come from a file, named by `TIDE_…_FILE`."""
+    typed: bool = True
+    """Whether it is an option, too; what is typed can be seen in the list of processes."""
 
     @property
     def variable(self) -> str:
@@ -184,6 +186,15 @@ _TABLE: Final = (
         _WORKING,
     ),
     Setting(
+        "secrets_key",
+        str,
+        None,
+        "The key that stored secrets are encrypted by: 32 bytes in base64. If there are several, apart by commas or "
+        "white space, the first encrypts, and each opens what it encrypted.",
+        secret=True,
+        typed=False,
+    ),
+    Setting(
         "keep",
         list,
         [],
@@ -254,7 +265,8 @@ def _check(path: Path, name: str, value: Any) -> None:
     if setting.type is list:
         good = good and all(isinstance(one, str) for one in value)
     if not good:
-        raise Invalid("config", f"{path}: {name} must be {_TYPES[setting.type]}, not {value!r:.60}")
+        told = "" if setting.secret else f", not {value!r:.60}"
+        raise Invalid("config", f"{path}: {name} must be {_TYPES[setting.type]}{told}")
 
 
 def find_file(chosen: str | None, environment: Mapping[str, str], folder: Path) -> Path | None:
@@ -268,15 +280,19 @@ def find_file(chosen: str | None, environment: Mapping[str, str], folder: Path) 
 
 def read_secret_files(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that `TIDE_…_FILE` stand for; one that is set itself comes first."""
-    found = {}
-    for setting in SETTINGS.values():
-        path = environment.get(f"{setting.variable}_FILE") if setting.secret else None
-        if path and setting.variable not in environment:
-            try:
-                found[setting.variable] = Path(path).read_text().strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise Invalid(f"{setting.variable}_FILE", f"{path}: {error}") from None
-    return found
+    wanted = [one for one in SETTINGS.values() if one.secret and one.variable not in environment]
+    return {one.variable: text for one in wanted if (text := read_secret_file(one, environment)) is not None}
+
+
+def read_secret_file(setting: Setting, environment: Mapping[str, str]) -> str | None:
+    """Return what the file says that `TIDE_…_FILE` names for a setting; None if it names none."""
+    path = environment.get(f"{setting.variable}_FILE")
+    if not path:
+        return None
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{setting.variable}_FILE", f"{path}: {error}") from None
 
 
 def resolve(said: Mapping[str, Any], file: Path | None, environment: Mapping[str, str]) -> list[Value]:
@@ -314,6 +330,8 @@ def shown(value: Value) -> Any:
     """Return a value that may be shown: passwords are masked."""
     if not value.setting.secret or not isinstance(value.value, str):
         return value.value
+    if not value.setting.typed:
+        return "***"
     try:
         parts = urlsplit(value.value)
         hidden = parts.password is not None or "password=" in parts.query.lower()
@@ -335,6 +353,7 @@ def reference() -> str:
         default = "" if one.default is None or one.default == [] else f"`{_plain(one.default)}`"
         commands = "all" if one.commands is None else ", ".join(f"`{name}`" for name in one.commands)
         flag = f"`{one.flag}`" if one.type is not bool else f"`{one.flag}`, `--no-{one.flag[2:]}`"
+        flag = flag if one.typed else ""
         kind = _TYPES[one.type].removeprefix("a ")
         meaning = one.help.replace("|", "\\|")
         lines.append(f"| `{one.name}` | {flag} | `{one.variable}` | {kind} | {default} | {commands} | {meaning} |")

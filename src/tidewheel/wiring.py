@@ -11,9 +11,10 @@ from urllib.parse import SplitResult, urlsplit
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.submission import check_args_bound
-from tidewheel.settings import SETTINGS
+from tidewheel.settings import SETTINGS, read_secret_file
 from tidewheel.store.base import Store
 from tidewheel.store.copying import CopySource, CopyTarget
+from tidewheel.store.sealing import Keyring
 
 if TYPE_CHECKING:
     from tidewheel.blobs import Blobs
@@ -63,6 +64,12 @@ def args_bound(chosen: int | None) -> int:
         return check_args_bound(int(said) if chosen is None else chosen)
     except ValueError:
         raise Invalid(setting.variable, f"must be a whole number, not {said!r:.40}") from None
+
+
+def keyring() -> Keyring:
+    """Return the keys for stored secrets, as the environment says, by itself or by a file. Raises Invalid."""
+    setting = SETTINGS["secrets_key"]
+    return Keyring.read(os.environ.get(setting.variable) or read_secret_file(setting, os.environ))
 
 
 def is_server(url: str) -> bool:
@@ -116,6 +123,12 @@ def files_of(database: str) -> tuple[str, ...]:
     return tuple(f"{path}{end}" for end in ("", "-wal", "-shm"))
 
 
+def secret_files() -> tuple[str, ...]:
+    """Return the files that settings with passwords and keys were read from, which are no business of tasks either."""
+    named = [os.environ.get(f"{setting.variable}_FILE") for setting in SETTINGS.values() if setting.secret]
+    return tuple(str(Path(name).absolute()) for name in named if name)
+
+
 async def open_all(setup: "Setup") -> tuple[Store, "Blobs"]:
     """Open the store and the blobs that a child of a worker was told of."""
     return await open_store(setup.database, max_args_bytes=setup.max_args_bytes), open_blobs(setup.blobs)
@@ -140,7 +153,7 @@ def _postgres(url: str, clock: Clock | None, max_args_bytes: int) -> Database:
     except ModuleNotFoundError as error:
         raise Invalid("database", "PostgreSQL needs a driver: pip install 'tidewheel[postgres]'") from error
     return Database(
-        partial(postgres.open_store, url, clock=clock, max_args_bytes=max_args_bytes),
+        partial(postgres.open_store, url, clock=clock, max_args_bytes=max_args_bytes, keyring=keyring()),
         partial(postgres.migrate, url),
         partial(postgres.check, url),
         partial(postgres.pending_sql, url),
@@ -163,7 +176,7 @@ def _sqlite(path: Path, clock: Clock | None, max_args_bytes: int) -> Database:
     from tidewheel.store import sqlite  # noqa: PLC0415 - `import tidewheel` shall load no driver
 
     return Database(
-        partial(sqlite.open_store, path, clock, max_args_bytes=max_args_bytes),
+        partial(sqlite.open_store, path, clock, max_args_bytes=max_args_bytes, keyring=keyring()),
         partial(asyncio.to_thread, sqlite.migrate, path),
         partial(asyncio.to_thread, sqlite.check, path),
         partial(asyncio.to_thread, sqlite.pending_sql, path),

@@ -24,6 +24,7 @@ from tidewheel.store.base import Store
 from tidewheel.wiring import open_store
 
 CLOCK = SystemClock()
+SECRETS_KEY = "MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE="
 
 
 @dataclass
@@ -87,7 +88,10 @@ async def serving(
     database: str, folder: Path, certificate: Certificate | None = None, blobs_url: str | None = None
 ) -> AsyncIterator[Api]:
     """Serve a database on a port of its own."""
-    store, blobs = await open_store(database), open_blobs(blobs_url or (folder / "blobs").as_uri())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDE_SECRETS_KEY", SECRETS_KEY)
+        store = await open_store(database)
+    blobs = open_blobs(blobs_url or (folder / "blobs").as_uri())
     service = Service(store, blobs, CLOCK)
     reserved = Reservation(Address(port=0))
     door = Door(store, CLOCK, keyless=Keyless.UNTIL_A_KEY)

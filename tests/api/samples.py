@@ -46,7 +46,7 @@ class Sample:
     thing: str = ""
     """Which thing it is about: a method of `Grounds`."""
     body: Any = None
-    """What is sent as JSON; `#` in a text becomes a number that is new each time."""
+    """What is sent as JSON; `#` in a text becomes a number that is new each time, and `@` the job of the last run."""
     headers: Mapping[str, str] = field(default_factory=dict)
     foreign: int = 404
     """What is answered if the thing is another tenant's."""
@@ -152,6 +152,7 @@ SAMPLES: Final = {
     "list_stopping": Sample("/v1/workers/{}/stopping", "worker"),
     "settle_runs": Sample("/v1/workers/{}/settle", "worker", {"ends": []}),
     "note_runs": Sample("/v1/workers/{}/notes", "worker", {"notes": []}),
+    "fetch_secrets": Sample("/v1/workers/{}/secrets", "run", {"job_id": "@", "token": 1, "names": ["word"]}),
     "find_unfit": Sample("/v1/workers/{}/unfit", "worker", {"total": {"cpu": 1000}}),
     "deregister_worker": Sample("/v1/workers/{}/deregister", "worker"),
     "offer_output": Sample("/v1/jobs/{}/outputs", "running", {"token": 1, "size": 5, "name": "a.txt"}),
@@ -165,6 +166,10 @@ SAMPLES: Final = {
     "list_keys": Sample("/v1/keys"),
     "get_key": Sample("/v1/keys/{}", "key"),
     "revoke_key": Sample("/v1/keys/{}", "key"),
+    "list_secrets": Sample("/v1/secrets"),
+    "set_secret": Sample("/v1/secrets/{}", "secret", {"value": "another text"}, foreign=200),
+    "remove_secret": Sample("/v1/secrets/{}", "secret"),
+    "rotate_secrets": Sample("/v1/secrets/rotate"),
     "list_tenants": Sample("/v1/tenants"),
     "set_tenant": Sample("/v1/tenants/{}", "tenant", {"weight": 2.0}),
     "list_audit": Sample("/v1/audit"),
@@ -184,6 +189,7 @@ NOT_AUDITED: Final[frozenset[str]] = frozenset(
         "note_runs",
         "log_runs",
         "offer_output",
+        "fetch_secrets",
         "find_unfit",
         "deregister_worker",
     }
@@ -201,6 +207,7 @@ class Grounds:
     api: Api
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _ended: dict[str, UUID] = field(default_factory=dict)
+    _last_run: UUID | None = None
 
     async def key_of(self, role: Role, tenant: str | None, **fields: Any) -> tuple[str, ApiKey]:
         """Return the text of a new key, and what everyone may see of it."""
@@ -249,6 +256,22 @@ class Grounds:
         worker = await self.api.store.register(a_worker(queues=(queue,), tenant=tenant))
         await self.api.store.claim(a_claim(worker.id, 1, queues=(queue,)))
         return job_id
+
+    async def run(self, tenant: str) -> UUID:
+        """A worker that has a run, whose job names a secret."""
+        mark, worker = f"{mark_of(tenant)}-{next(self._numbers)}", await self.worker(tenant)
+        await self.api.store.set_secret("word", mark, tenant=tenant, by=ROOT)
+        args = {"it": {"$secret": "word"}}
+        [submitted] = await self.api.store.submit([a_job(mark, queue=mark, args=args, tenant=tenant)])
+        await self.api.store.claim(a_claim(worker, 1, queues=(mark,)))
+        self._last_run = submitted.job_id
+        return worker
+
+    async def secret(self, tenant: str) -> str:
+        """The name of a stored secret."""
+        name = f"of_{tenant}_{next(self._numbers)}"
+        by = Actor(role=Role.ADMIN, name=mark_of(tenant))
+        return (await self.api.store.set_secret(name, mark_of(tenant), tenant=tenant, by=by)).name
 
     async def bringing(self, tenant: str) -> str:
         """What allows to bring the result of a run."""
@@ -364,7 +387,8 @@ class Grounds:
         """Return what a sample sends."""
         if sample.body is None:
             return None
-        return msgspec.json.encode(sample.body).replace(b"#", b"%d" % next(self._numbers))
+        body = msgspec.json.encode(sample.body).replace(b"#", b"%d" % next(self._numbers))
+        return body.replace(b"@", str(self._last_run).encode())
 
     async def _run(self, tenant: str, cause: Cause, **fields: Any) -> UUID:
         job_id = await self.waiting(tenant)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import httpx
+import pytest
 
 from tests.api.conftest import Api, problem
 from tidewheel.model.states import Cause
@@ -52,6 +53,17 @@ async def test_states_and_lines_come_as_they_happen_and_then_the_end(api: Api) -
     states = [event.data["state"] for event in seen if event.name == "state"]
     assert states[-1] == "succeeded"
     assert [event.name for event in seen].index("log") < [event.name for event in seen].index("end")
+
+
+async def test_lines_that_fill_pages_by_their_size_all_come_before_the_end(
+    lone_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidewheel.store.pages.LINES_BYTES", 1)
+    job_id = await lone_api.submit()
+    await lone_api.run(lines=["one", "two", "three"])
+    *seen, end = await follow(lone_api, job_id)
+    assert [event.data["text"] for event in seen if event.name == "log"] == ["one", "two", "three"]
+    assert (seen[-1].name, end.name) == ("state", "end")
 
 
 async def test_whoever_comes_back_goes_on_where_it_was_and_is_sent_away_after_the_end(api: Api) -> None:

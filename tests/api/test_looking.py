@@ -180,3 +180,19 @@ async def test_jobs_of_another_tenant_do_not_exist(api: Api) -> None:
     problem(await api.client.get(f"/v1/jobs/{foreign.job_id}"), 404, "not-found")
     problem(await api.client.post(f"/v1/jobs/{foreign.job_id}/cancel"), 404, "not-found")
     assert (await api.client.get("/v1/jobs")).json()["jobs"] == []
+
+
+async def test_pages_of_large_lines_are_no_larger_than_others(api: Api) -> None:
+    job_id = await api.submit()
+    await api.run(lines=[f"{number} {'x' * 16_384}" for number in range(150)])
+    path, seen, cursor = f"/v1/jobs/{job_id}/logs", list[int](), None
+    while cursor is not None or not seen:
+        answer = await api.client.get(path, params={"limit": 1000} | ({"cursor": cursor} if cursor else {}))
+        assert len(answer.content) < 1.2 * 2**20
+        seen += [line["number"] for line in answer.json()["lines"]]
+        cursor = answer.json()["next_cursor"]
+    assert seen == list(range(150))
+    last = (await api.client.get(path, params={"limit": 1000, "last": "true"})).json()["lines"]
+    assert (last[-1]["number"], len(last) < 70) == (149, True)
+    found = await api.client.get("/v1/logs", params={"job_id": str(job_id), "limit": 200})
+    assert (len(found.content) < 1.2 * 2**20, found.json()["next_cursor"] is None) == (True, False)

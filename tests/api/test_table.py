@@ -144,9 +144,9 @@ async def test_a_store_that_is_gone_is_told_with_503_and_without_its_secrets(lon
 
 
 async def test_a_request_about_a_job_names_it_and_the_trace_that_it_came_in(
-    lone_api: Api, caplog: pytest.LogCaptureFixture
+    lone_api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.handler.setFormatter(JsonFormatter({}))
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter({}))  # all tests share it
     trace = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
     with caplog.at_level("DEBUG", logger="tidewheel.access"):
         made = (await lone_api.client.post("/v1/jobs", json={"kind": "mail"}, headers=trace)).json()

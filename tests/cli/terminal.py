@@ -21,11 +21,16 @@ def surroundings(**more: str) -> dict[str, str]:
 
 def tide(folder: Path, *words: str, **environment: str) -> Done:
     """Run a command in this process, with its output piped."""
+    return tide_given(folder, b"", *words, **environment)
+
+
+def tide_given(folder: Path, given: bytes, *words: str, **environment: str) -> Done:
+    """Run a command in this process, with its output piped, that reads something from its standard input."""
     out, err = io.StringIO(), io.StringIO()
     with (
         contextlib.chdir(folder),
         patch.dict(os.environ, surroundings(**environment), clear=True),
-        patch.object(sys, "stdin", io.StringIO()),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(given))),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

@@ -94,7 +94,7 @@ def _run(folder: Path, *words: str) -> tuple[int, str]:
     with (
         contextlib.chdir(folder),
         patch.dict(os.environ, surroundings(TIDE_PORT="0"), clear=True),
-        patch.object(sys, "stdin", io.StringIO()),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO())),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

@@ -22,7 +22,7 @@ def commands(group: Any = ROOT, *before: str) -> dict[tuple[str, ...], Any]:
 
 
 def test_every_setting_is_an_option_of_its_commands_with_its_default_and_variable() -> None:
-    for setting in SETTINGS.values():
+    for setting in (one for one in SETTINGS.values() if one.typed):
         having: list[tuple[str, ...]] = [("server",), ("worker",), ("up",)]
         if setting.commands is not None:
             having = [tuple(name.split()) for name in setting.commands]
@@ -31,6 +31,26 @@ def test_every_setting_is_an_option_of_its_commands_with_its_default_and_variabl
             assert (option.opts[0], option.envvar) == (setting.flag, setting.variable)
             assert option.default == setting.default or list(option.default or ()) == setting.default
             assert option.help == setting.help
+
+
+def test_what_must_not_be_typed_is_no_option_of_any_command_and_never_shown(tmp_path: Path) -> None:
+    assert [setting.name for setting in SETTINGS.values() if not setting.typed] == ["secrets_key"]
+    assert not [
+        name for name, command in commands().items() if any(one.name == "secrets_key" for one in command.params)
+    ]
+    (tmp_path / "tidewheel.toml").write_text('secrets_key = "hush from the file"\n')
+    (tmp_path / "key").write_text("hush from its own file\n")
+    for environment in ({"TIDE_SECRETS_KEY": "hush"}, {"TIDE_SECRETS_KEY_FILE": str(tmp_path / "key")}, {}):
+        for form in ("table", "json"):
+            shown = tide(tmp_path, "config", "show", "-o", form, **environment).stdout
+            assert "***" in shown
+            assert "hush" not in shown
+    bad = tide(tmp_path, "secret", "list")
+    assert (bad.returncode, "secrets_key: each key must be 32 bytes in base64" in bad.stderr) == (2, True)
+    assert "hush" not in bad.stderr
+    (tmp_path / "tidewheel.toml").write_text('secrets_key = ["hush"]\n')
+    worse = tide(tmp_path, "secret", "list").stderr
+    assert worse.endswith("tidewheel.toml: secrets_key must be text\n")
 
 
 def test_every_option_of_the_long_running_commands_is_a_setting() -> None:

@@ -10,8 +10,9 @@ import apsw
 import asyncpg
 import pytest
 
+from tests.api.conftest import SECRETS_KEY
 from tests.builders import a_claim, a_job, a_worker, outcome_of
-from tests.cli.terminal import tide
+from tests.cli.terminal import tide, tide_given
 from tests.cli.test_jobs import work
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Conflict, StoreMismatch
@@ -44,6 +45,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tide(tmp_path, "queue", "cap", "mail", "1000")
     tide(tmp_path, "key", "create", "ci", "--role", "viewer", "--rate", "5")
     tide(tmp_path, "tenant", "set", "other", "--weight", "2.5")
+    tide_given(tmp_path, b"correct horse", "secret", "set", "db", TIDE_SECRETS_KEY=SECRETS_KEY)
     tide(tmp_path, "keeper", "run-once", "census")
     by_hand = apsw.Connection(str(tmp_path / "jobs.db"))
     by_hand.execute("UPDATE worker SET alive = 0, ended_at = lease_until")
@@ -75,6 +77,7 @@ async def seen(store: Store) -> dict[str, Any]:
         "rules": await store.rules(),
         "caps": await store.caps(),
         "keys": await store.keys(tenant=None),
+        "secrets": await store.stored_secrets(),
         "audit": (await store.audited(AuditFilter())).entries,
         "tenants": await store.tenants(),
         "workers": await store.workers(),

@@ -195,11 +195,14 @@ def test_what_is_shown_is_the_same_in_all_three_forms(tmp_path: Path) -> None:
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
 
-def test_lines_and_results_of_a_job_are_printed(tmp_path: Path) -> None:
+def test_lines_and_results_of_a_job_are_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = submit(tmp_path, "--task", "t")
     early = tide(tmp_path, "job", "result", job)
     assert (early.returncode, "is still queued" in early.stderr) == (1, True)
     work(tmp_path, Cause.RETURNED, '{"sent": 3}', "one", "two")
+    assert tide(tmp_path, "job", "logs", job).stdout == "one\ntwo\n"
+    assert tide(tmp_path, "job", "logs", "-f", job).stdout == "one\ntwo\n"
+    monkeypatch.setattr("tidewheel.store.pages.LINES_BYTES", 1)  # as if each line filled a page
     assert tide(tmp_path, "job", "logs", job).stdout == "one\ntwo\n"
     assert tide(tmp_path, "job", "logs", "-f", job).stdout == "one\ntwo\n"
     assert answer(tmp_path, "job", "result", job) == {"sent": 3}

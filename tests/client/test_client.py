@@ -268,10 +268,16 @@ async def test_lines_are_read_and_followed(api: Api, client: AsyncClient) -> Non
         assert [line.text async for line in client.logs(made.job_id, follow=follow)] == ["one", "two"]
 
 
-async def test_a_key_of_all_tenants_names_the_one_it_works_in(api: Api) -> None:
-    async with AsyncClient(api.address.url, tenant="acme") as client:
+@pytest.mark.parametrize("tenant", ["acme", "a/b:c@d.e-f_g", "Büro-東京"])
+async def test_a_key_of_all_tenants_names_the_one_it_works_in(api: Api, tenant: str) -> None:
+    async with AsyncClient(api.address.url, tenant=tenant) as client:
         made = await client.submit("mail")
-        assert (await client.get(made.job_id)).tenant == "acme"
+        assert (await client.get(made.job_id)).tenant == tenant
+
+
+async def test_a_tenant_that_cannot_be_is_refused_before_anything_is_sent() -> None:
+    with pytest.raises(Invalid, match="tenant"):
+        AsyncClient(tenant="a b")
 
 
 async def test_without_an_event_loop_every_call_waits_for_its_answer(api: Api) -> None:

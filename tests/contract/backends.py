@@ -15,10 +15,12 @@ import asyncpg
 from tests.builders import some_jobs
 from tests.postgres import SharedPostgres
 from tidewheel.store.base import Store
+from tidewheel.store.sealing import KEY_BYTES, Keyring
 from tidewheel.testing import FakeClock
 
 START: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 CHUNK: Final = 5_000
+FIRST_KEY: Final = b"1" * KEY_BYTES
 _HOLD: Final = 4711
 _EDGES: Final = "SELECT parent, child FROM tidewheel.dependency WHERE child > '00000001-0000-0000-0000-000000000000'"
 """Without the keel of the table."""
@@ -51,11 +53,19 @@ class Backend(abc.ABC):
 
     def __init__(self) -> None:
         self._opened: list[Store] = []
+        self.keyring = Keyring([FIRST_KEY])
+        """What stored secrets are encrypted by."""
 
     async def open(self) -> Store:
         """Open one more store on the same database."""
         self._opened.append(store := await self._open())
         return store
+
+    def use_keys(self, *keys: bytes) -> None:
+        """Let stored secrets be encrypted by the first of these from now on, and be opened by all of them."""
+        self.keyring = Keyring(keys)
+        for store in self._opened:
+            vars(getattr(store, "_own", store))["keyring"] = self.keyring
 
     async def close(self) -> None:
         """Close all stores; the database stays until `destroy`."""
@@ -131,6 +141,14 @@ class Backend(abc.ABC):
         """Let the definition of a schedule have a field that only a newer version of the program knows."""
 
     @abc.abstractmethod
+    async def subscribe_as_newer(self, change: str) -> None:
+        """Let all subscriptions be such as only a newer version of the program makes: `change` is put into each."""
+
+    @abc.abstractmethod
+    async def happen_as_newer(self) -> None:
+        """Let all that was noted and not told yet be an event that only a newer version of the program knows."""
+
+    @abc.abstractmethod
     async def edges(self) -> list[tuple[UUID, UUID]]:
         """Return all parents with their children that are stored."""
 
@@ -141,6 +159,10 @@ class Backend(abc.ABC):
     @abc.abstractmethod
     async def count(self, table: str) -> int:
         """Return how many rows a table has."""
+
+    @abc.abstractmethod
+    async def everything(self) -> bytes:
+        """Return all that is stored, after the stores were closed."""
 
     # Levers that only some databases have.
 
@@ -175,7 +197,7 @@ class SqliteBackend(Backend):
     async def _open(self) -> Store:
         from tidewheel.store.sqlite import open_store  # noqa: PLC0415 - a store that is not installed fails its own tests
 
-        return await open_store(self._path, self.clock)
+        return await open_store(self._path, self.clock, keyring=self.keyring)
 
     async def fill_raw(self, count: int, like: UUID) -> None:
         with self._connection() as connection:
@@ -237,6 +259,12 @@ class SqliteBackend(Backend):
     async def write_as_newer(self, schedule: str) -> None:
         self._execute("UPDATE schedule SET definition = json_set(definition, '$.newer', 1) WHERE name = ?", (schedule,))
 
+    async def subscribe_as_newer(self, change: str) -> None:
+        self._execute("UPDATE subscription SET definition = json_patch(definition, ?)", (change,))
+
+    async def happen_as_newer(self) -> None:
+        self._execute("UPDATE outbox SET event = 'newer'")
+
     async def edges(self) -> list[tuple[UUID, UUID]]:
         with self._connection() as connection:
             found: list[Any] = connection.execute("SELECT parent, child FROM dependency").fetchall()
@@ -254,6 +282,10 @@ class SqliteBackend(Backend):
         with self._connection() as connection:
             number: int = connection.execute(f"SELECT count(*) FROM {table}").get
         return number
+
+    async def everything(self) -> bytes:
+        await self.close()
+        return b"".join(file.read_bytes() for file in self._path.parent.glob(f"{self._path.name}*"))
 
     def _connection(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
@@ -315,9 +347,8 @@ class PostgresBackend(Backend):
 
     def __init__(self, server: SharedPostgres, template: str) -> None:
         super().__init__()
-        self._server = server
-        self._database = f"tide_contract_{secrets.token_hex(6)}"
-        server.execute(f"CREATE DATABASE {self._database} TEMPLATE {template} STRATEGY FILE_COPY")
+        self._pool = server.pool(template)
+        self._database = self._pool.take()
         self.url = server.database_url(self._database)
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self.clock = PostgresClock(self)
@@ -329,7 +360,7 @@ class PostgresBackend(Backend):
     async def _open(self) -> Store:
         from tidewheel.store.postgres import open_store  # noqa: PLC0415 - as above
 
-        return await open_store(self.url)
+        return await open_store(self.url, keyring=self.keyring)
 
     async def close(self) -> None:
         await super().close()
@@ -338,7 +369,7 @@ class PostgresBackend(Backend):
             self._connection = None
 
     def destroy(self) -> None:
-        self._server.execute(f"DROP DATABASE IF EXISTS {self._database} WITH (FORCE)")
+        self._pool.give_back(self._database)
 
     async def execute(self, statement: str, *values: Any) -> Any:
         """Run a statement beside the stores."""
@@ -415,6 +446,12 @@ class PostgresBackend(Backend):
         newer = """UPDATE tidewheel.schedule SET definition = (definition::jsonb || '{"newer": 1}')::json"""
         await self.execute(f"{newer} WHERE name = $1", schedule)
 
+    async def subscribe_as_newer(self, change: str) -> None:
+        await self.execute("UPDATE tidewheel.subscription SET definition = definition::jsonb || $1::jsonb", change)
+
+    async def happen_as_newer(self) -> None:
+        await self.execute("UPDATE tidewheel.outbox SET event = 'newer'")
+
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]
 
@@ -425,6 +462,12 @@ class PostgresBackend(Backend):
             "FROM tidewheel.job JOIN tidewheel.lane ON lane.id = lane WHERE kind = $1",
             kind,
         )
+
+    async def everything(self) -> bytes:
+        tables = await self.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'tidewheel'")
+        rows = [row for table in tables for row in await self.execute(f"SELECT t::text FROM tidewheel.{table[0]} t")]
+        raw = [row["sealed"] for row in await self.execute("SELECT sealed FROM tidewheel.secret")]  # above it is in hex
+        return b"".join([*(row[0].encode() for row in rows), *raw])
 
     async def count(self, table: str) -> int:
         rows = await self.execute(f"SELECT count(*) FROM tidewheel.{table}")

@@ -23,6 +23,7 @@ import pytest
 from tests.builders import HOUR, a_worker
 from tests.contract.backends import Backend, PostgresBackend, SqliteBackend
 from tests.contract.served import ServedBackend
+from tests.database_pool import prepare_restoring
 from tests.postgres import SharedPostgres
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
@@ -97,7 +98,9 @@ def postgres_template(postgres_server: SharedPostgres) -> Iterator[str]:
     postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {postgres_server.template}")
     with asyncio.Runner() as runner:
         runner.run(_stop_time(postgres_server.database_url(name)))
+    prepare_restoring(postgres_server.database_url(name))
     yield name
+    postgres_server.pool(name).close()
     postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
@@ -108,8 +111,8 @@ async def _stop_time(url: str) -> None:
     await connection.execute(PostgresBackend.INSTALL_CLOCK)
     await connection.close()
     store = await open_store(url)
-    await store.prepare_days()
     await store.retire(dict.fromkeys(FINAL, timedelta(0)))  # the days that were made before time stood still
+    await store.prepare_days()
     await store.close()
 
 

@@ -19,6 +19,8 @@ from tidewheel.model.log_query import LogFilter, LogKey, LogPage
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.log_following import Follower
+from tidewheel.store.pages import LINES_BYTES, bytes_of
 
 AT = datetime(2029, 5, 6, 7, 8, 9, tzinfo=UTC)
 TEXTS = (
@@ -154,6 +156,24 @@ async def test_a_walk_sees_every_line_once_in_order_while_lines_are_indexed(back
     page = await store.search_logs(where, limit=5, after=half)
     place = newest.index(half) + 1
     assert [one.key for one in page.lines] == newest[place : place + 5]
+
+
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+async def test_pages_of_large_lines_end_by_their_size(backend: Backend, store: Store, words: str) -> None:
+    job_id = await submit(store)
+    for first in range(0, 150, 25):
+        await say(store, job_id, [f"tick {'x' * 16_384}"] * 25, first)
+        await backend.clock.advance(SECOND)
+    if words == "indexed":
+        await index_all(backend, store)
+    for newest_first in (True, False):
+        page = await store.search_logs(LogFilter(text="tick"), limit=1000, newest_first=newest_first)
+        size = bytes_of([one.line for one in page.lines])
+        assert LINES_BYTES <= size < LINES_BYTES + 2 * 16_384
+        assert len(await walk(store, LogFilter(text="tick"), 1000, newest_first=newest_first)) == 150
+    follower = Follower(store, LogFilter(text="tick"), None)
+    told = [len(await follower.news()) for _ in range(4)]
+    assert (max(told) < 130, sum(told)) == (True, 150)
 
 
 async def test_a_walk_through_many_appends_of_one_moment_gets_on(backend: Backend, store: Store) -> None:

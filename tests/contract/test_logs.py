@@ -16,6 +16,7 @@ from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.tenant import Tenant
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page
 
 ROOT = Actor(role=Role.ADMIN, name="root")
 AT = datetime(2029, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
@@ -84,6 +85,31 @@ async def test_the_last_lines_come_first_for_whoever_wants_to_follow(store: Stor
     for asked, tenant in ((job_id, "b"), (uuid4(), None)):
         with pytest.raises(NotFound):
             await store.last_logs(asked, tenant=tenant)
+
+
+@pytest.mark.parametrize("letter", ["x", "ü"])
+async def test_pages_of_large_lines_end_by_their_size_and_go_on_at_the_right_line(store: Store, letter: str) -> None:
+    job_id = await submit(store)
+    for token in (1, 2):
+        for first in range(0, 90, 30):
+            text = letter * (16 * 1024)
+            lines = [a_line(job_id, n, token, text=f"{n} {text}") for n in range(first, first + 30)]
+            await store.append_logs([*lines, a_line(job_id, 90 + first, token)])
+
+    forth: list[LogLine] = []
+    while page := await store.logs(job_id, after=(forth[-1].token, forth[-1].number) if forth else None):
+        assert bytes_of(page[:-1]) < LINES_BYTES, "the line before the last did not fill it"
+        forth += page
+        assert fills_page(page, 1000) == (len(forth) < 186)
+    assert [(line.token, line.number) for line in forth] == sorted({(line.token, line.number) for line in forth})
+    assert len(forth) == 186
+    back: list[LogLine] = []
+    while page := await store.last_logs(job_id, before=(back[0].token, back[0].number) if back else None):
+        assert bytes_of(page[1:]) < LINES_BYTES
+        back = [*page, *back]
+        assert fills_page(page, 1000) == (len(back) < 186)
+    assert back == forth
+    assert await store.logs(job_id, limit=3) == forth[:3]
 
 
 async def test_a_line_that_comes_again_is_shown_once_as_it_came_first(backend: Backend, store: Store) -> None:

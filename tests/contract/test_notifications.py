@@ -351,3 +351,44 @@ async def test_the_agenda_says_when_something_is_to_be_told(backend: Backend, st
     agenda = await store.agenda()
     assert not agenda.happened
     assert agenda.next_delivery == backend.clock.now()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        '{"events": ["succeeded", "newer"]}',
+        '{"events": ["newer"], "of": "a newer program"}',
+        '{"label": {"of": "another kind"}}',
+    ],
+)
+async def test_a_subscription_that_a_newer_program_made_keeps_nobody_else_from_being_told(
+    backend: Backend, store: Store, worker: Worker, caplog: pytest.LogCaptureFixture, change: str
+) -> None:
+    told = ["new", "old"] if "succeeded" in change else ["old"]
+    await listen(store, Event.SUCCEEDED, Event.LATE, name="new")
+    await backend.subscribe_as_newer(change)
+    await listen(store, Event.SUCCEEDED, name="old")
+    await store.subscribe(SubscriptionSpec(channel="old", events=frozenset([Event.LATE])))
+    for _ in range(2):
+        await finish(store, worker, [await start(store, worker)])
+        assert [delivery.channel for delivery in (await heard(store))[-len(told) :]] == told
+    await submit(store)
+    await backend.clock.advance(HOUR)
+    await store.notice_late()
+    assert "old" in {delivery.channel for delivery in await store.deliveries() if delivery.event is Event.LATE}
+    assert {wish.channel for wish in await store.subscriptions()} == {"old"} | (
+        {"new"} if "events" in change else set()
+    )
+    assert len([line for line in caplog.messages if "a newer program made it" in line]) == 1
+
+
+async def test_an_event_that_is_not_known_waits_for_a_program_that_knows_it(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await listen(store, Event.SUCCEEDED)
+    await finish(store, worker, [await start(store, worker) for _ in range(4)])
+    await backend.happen_as_newer()
+    await finish(store, worker, [await start(store, worker)])
+    assert [await store.spread_happenings(limit=3), await store.spread_happenings(limit=3)] == [1, 0]
+    assert len(await store.deliveries()) == 1
+    assert await backend.count("outbox") == 4

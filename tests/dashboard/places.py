@@ -47,6 +47,7 @@ PAGES = {
     ],
     "/ui/notifications?state=sent": ["Nothing was sent that is sent"],
     "/ui/keys": ["Make a key", "Begins with", "Revoke", "<script>window.hacked=1</script>"],
+    "/ui/secrets": ["stripe_key", "Encrypted by", "<script>window.hacked=1</script>"],
     "/ui/audit": ["Audit log", "gates.write", "<script>window.hacked=1</script>"],
     "/ui/login": ["Your key"],
 }

@@ -17,7 +17,8 @@ from tidewheel.server import Address, Service, Serving, build_app
 from tidewheel.server.access import Door, Keyless
 from tidewheel.server.serving import Reservation
 from tidewheel.store.base import Store
-from tidewheel.wiring import open_store
+from tidewheel.store.sealing import KEY_BYTES, Keyring
+from tidewheel.store.sqlite import open_store
 
 CLOCK = SystemClock()
 ROOT = Actor(role=Role.ADMIN, name="root")
@@ -83,7 +84,7 @@ def sites(folder: Path, *doors: Keyless) -> Iterator[list[Site]]:
 
 
 async def _open(stack: AsyncExitStack, folder: Path, keyless: Keyless) -> Site:
-    store = await open_store(f"sqlite:///{folder}/tide.db")
+    store = await open_store(folder / "tide.db", keyring=Keyring([secrets.token_bytes(KEY_BYTES)]))
     stack.push_async_callback(store.close)
     blobs = open_blobs((folder / "blobs").as_uri())
     service, door = Service(store, blobs, CLOCK), Door(store, CLOCK, keyless=keyless)

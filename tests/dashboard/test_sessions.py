@@ -27,6 +27,7 @@ READABLE = [
     "Artifacts",
     "Alerts",
     "Notifications",
+    "Secrets",
 ]
 
 

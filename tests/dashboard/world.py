@@ -146,6 +146,7 @@ async def _write_down(store: Store) -> None:
     actor = Actor(role=Role.ADMIN, name=SHORT_EVIL)
     made = make_key(secrets.token_bytes(ENTROPY))
     await store.create_key(KeySpec(name=SHORT_EVIL, role=Role.VIEWER, tenant="default"), made.proof, by=actor)
+    await store.set_secret("stripe_key", "sk_live_1234", by=actor)
     await store.audit([change_by(actor, Action.GATES_WRITE, EVIL, tenant="default", reason=EVIL, **{EVIL: EVIL})])
 
 

@@ -52,6 +52,27 @@ def test_the_commands_of_the_page_about_keys_do_what_it_says(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
+def test_the_commands_about_stored_secrets_do_what_the_page_says(tmp_path: Path) -> None:
+    store, rotate = re.findall(r"```sh\n(.*?)```", (ROOT / HOW_TO).read_text(), re.DOTALL)
+    (tmp_path / "stripe-key.txt").write_text("sk_live_12345678\n")
+    (tmp_path / "password.txt").write_text("swordfish\n")
+    take_away = "printf '%s\\n' \"$(head -1 secrets-key)\" > secrets-key; tide secret rotate\n"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", (store + rotate + take_away).replace("/etc/tidewheel/", "")],
+        cwd=tmp_path,
+        env={**os.environ, "TIDE_DATABASE": "sqlite:///shop.db", "PATH": f"{Path(TIDE).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *_, removed, rotated, again = done.stdout.splitlines()
+    assert (removed, rotated[-3:], again[-3:]) == ("stripe_key is removed", ": 1", ": 0")
+    assert "swordfish" not in done.stdout
+
+
+@pytest.mark.slow
 def test_the_program_about_keys_over_http_does_what_it_says(tmp_path: Path) -> None:
     give_out, *_ = save(tmp_path, HOW_TO)
     with tide(tmp_path, "server", "server", "--port", "0", "--auth", "required", "--no-keeper") as (server, client):

@@ -320,10 +320,10 @@ async def test_a_keeper_outlives_an_absent_store_and_gives_its_duties_up(clock: 
 
 
 async def test_a_chore_that_fails_is_logged_and_tried_again_and_stops_no_other(
-    clock: FakeClock, caplog: pytest.LogCaptureFixture
+    clock: FakeClock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, tries = Counter(), Counter()
-    caplog.handler.setFormatter(JsonFormatter({}))
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter({}))  # all tests share it
 
     async def fail() -> int:
         await tries()

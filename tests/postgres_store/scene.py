@@ -10,6 +10,7 @@ from tests.postgres_store.tools import Raw
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.ids import time_of
 from tidewheel.model.job import Run
+from tidewheel.model.notification import Event
 from tidewheel.store.base import Store
 from tidewheel.store.postgres.log_lines import as_text
 from tidewheel.store.postgres.memory import BEGINNING
@@ -206,6 +207,7 @@ HOT: Final[Mapping[str, Hot]] = {
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), [time_of(run.job_id) for run in s.runs]],
         BATCH,
     ),
+    "args_of_run": _hot("job_pkey", lambda s: [_one(s.runs), 1, s.worker], 1),
     "note_runs": _hot(
         "job_pkey",
         lambda s: [s.worker, _ids(s.runs), _tokens(s.runs), *([x] * len(s.runs) for x in (0.5, "m", "{}", False))],
@@ -256,7 +258,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),
     "lane_facts": _hot("job_due", lambda _: [], 10, flat=False),
     "schedule_facts": _hot("job_schedule", lambda _: [], 20, flat=False),  # those that are first in line
-    "happenings": _hot("job_pkey", lambda _: [100], 100),
+    "happenings": _hot("job_pkey", lambda _: [100, list(Event)], 100),
     "late_jobs": _hot(
         "job_due, job_limited, job_pkey", lambda _: [None, None, BEGINNING.run_at, LAST, LATE, 5], 60, flat=False
     ),
@@ -273,8 +275,8 @@ HOT: Final[Mapping[str, Hot]] = {
     "ahead": _hot("job_due", lambda s: [[s.lane], [1], [s.mark + SECOND], [LAST], 1000], DUE, flat=False),
     "is_retry": _hot("job_pkey", lambda s: [s.queued[0]], 1),
     "waiters_ahead": _hot("job_limited", lambda _: ["default", "l", 2, LATE, LAST, 1000], 28),
-    "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000], 0),
-    "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000], 0),
+    "logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), -1, -1, 1000, 2**20], 0),
+    "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000, 2**20], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([True, True, None]), 60, flat=False),
     "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),

@@ -17,6 +17,7 @@ from tests.postgres_store.scene import HOT, LOOK_AT_MUCH, Scene
 from tests.postgres_store.tools import FUTURE, Connect, Raw, opened
 from tidewheel.clock import SystemClock
 from tidewheel.model.ids import make_id, time_of
+from tidewheel.store.pages import LINES_BYTES
 from tidewheel.store.postgres.connection import SQL
 
 pytestmark = pytest.mark.slow
@@ -192,7 +193,7 @@ async def test_a_page_of_lines_reads_no_more_than_it_shows(postgres_database: st
     await connection.execute("ANALYZE tidewheel.log")
     for mode in MODES:
         session = await Prepared.all(await connect(postgres_database), ["logs"], mode)
-        plan = await session.explain("logs", [job_id, time_of(job_id), 2, 30_000, 100])
+        plan = await session.explain("logs", [job_id, time_of(job_id), 2, 30_000, 100, LINES_BYTES])
         tables = {str(node["Relation Name"]) for node in plan.nodes() if "Relation Name" in node}
         assert 100 <= sum(plan.rows_of(table) for table in tables) <= 110, mode
 

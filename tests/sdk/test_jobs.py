@@ -154,6 +154,9 @@ def test_all_lines_of_a_job_come_however_many_there_are(app: App, monkeypatch: p
     app.run(app.use(lambda store: store.append_logs(lines)))
 
     assert [line.text for line in handle.logs()] == ["0", "1", "2", "3", "4"]
+    monkeypatch.setattr("tidewheel.store.pages.LINES_BYTES", 1)  # as if each line filled a page
+    assert [line.text for line in handle.logs()] == ["0", "1", "2", "3", "4"]
+    assert [line.text for line in handle.logs(limit=3)] == ["0", "1", "2"]
     for limit in range(1, 7):
         assert len(handle.logs(limit=limit)) == min(limit, 5)
     with pytest.raises(Invalid):

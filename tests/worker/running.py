@@ -1,7 +1,6 @@
 """Real `tide worker` processes and someone who gives them jobs."""
 
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -183,11 +182,11 @@ def a_scene(folder: Path, store: str, server: SharedPostgres | None) -> Iterator
             scene.close()
         return
     assert server is not None
-    name = f"tide_running_{os.getpid()}_{secrets.token_hex(3)}"
-    server.execute(f"CREATE DATABASE {name} TEMPLATE {server.template} STRATEGY FILE_COPY")
+    pool = server.pool()
+    name = pool.take()
     scene = Scene(folder, server.database_url(name))
     try:
         yield scene
     finally:
         scene.close()
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        pool.give_back(name)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.builders import a_run
-from tidewheel.errors import Damaged, OutcomeUnknown, StoreFull, Unavailable
+from tidewheel.errors import Damaged, OutcomeUnknown, SecretsLocked, StoreFull, Unavailable
 from tidewheel.model.job import Claimed, Options, Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome, Verdict
 from tidewheel.model.retry import RetryPolicy
@@ -33,6 +33,7 @@ from tidewheel.worker.settler import Settler
 
 ONCE = Options(retry=RetryPolicy(max_attempts=1))
 OF_PARENT = f'{{"of": {{"$result_of": "{uuid4()}"}}}}'
+OF_STORE = '{"of": {"$secret": "stored"}}'
 LARGE = '"' + "x" * MAX_RESULT_BYTES + '"'
 
 
@@ -70,6 +71,10 @@ class Place:
     async def get(self, _job_id: UUID) -> None:
         self._answer()
 
+    async def secrets_of_run(self, _worker_id: UUID, _job_id: UUID, _token: int, _names: object) -> dict[str, str]:
+        self._answer()
+        return {}
+
     async def store_result(self, _job_id: UUID, _token: int, text: str) -> str:
         self._answer()
         self.kept.append(text)
@@ -88,7 +93,7 @@ class Served:
         store = cast("Any", self.place)
         settler = Settler(store, UUID(int=1), self.clock)
         reports = Reports(store, UUID(int=1), self.clock)
-        handover = Handover(store, store, Secrets({}), self.clock)
+        handover = Handover(store, UUID(int=1), store, Secrets({}), self.clock)
         tools = Tools(settler, reports, handover, self.page, self.clock, 1, RunNumbers(Registry()))
         tasks = {kind: Task(body) for kind, body in bodies.items()}
         self.runner = Runner(tasks, ClaimRequest(worker_id=UUID(int=1), limit=1), tools, slots=3, grace=2.0)
@@ -133,7 +138,11 @@ async def served() -> AsyncIterator[Served]:
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("cut off")])
-@pytest.mark.parametrize("wishes", [{"token": 2}, {"args": OF_PARENT}], ids=["checkpoint", "result of a parent"])
+@pytest.mark.parametrize(
+    "wishes",
+    [{"token": 2}, {"args": OF_PARENT}, {"args": OF_STORE}],
+    ids=["checkpoint", "result of a parent", "stored secret"],
+)
 async def test_what_cannot_begin_since_the_store_is_away_is_given_back_uncounted(
     served: Served, error: Exception, wishes: dict[str, Any]
 ) -> None:
@@ -147,9 +156,9 @@ async def test_what_cannot_begin_since_the_store_is_away_is_given_back_uncounted
 
 
 async def test_what_the_worker_says_about_a_run_names_its_job_kind_attempt_and_trace(
-    served: Served, caplog: pytest.LogCaptureFixture
+    served: Served, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.handler.setFormatter(JsonFormatter({}))
+    monkeypatch.setattr(caplog.handler, "formatter", JsonFormatter({}))  # all tests share it
     served.place.away = Unavailable("away")
     options = Options(retry=RetryPolicy(max_attempts=3), traceparent=f"00-{'a' * 32}-{'b' * 16}-01")
     run = a_run(options, kind="large", failures=1)
@@ -163,6 +172,24 @@ async def test_what_the_worker_says_about_a_run_names_its_job_kind_attempt_and_t
     assert event["msg"].startswith("what a run leaves behind waits")
     about = {"job_id": str(run.job_id), "kind": "large", "attempt": 2, "tenant": "default", "trace_id": "a" * 32}
     assert about.items() <= event.items()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (None, "there is no secret 'stored' for the tenant 'default' at this worker, and none is stored"),
+        (SecretsLocked("it is encrypted by the key 1a2b"), "it is encrypted by the key 1a2b"),
+    ],
+)
+async def test_a_secret_that_is_missing_or_that_no_key_opens_is_the_end_of_a_job(
+    served: Served, error: Exception | None, told: str
+) -> None:
+    served.place.away = error
+    served.accept(a_run(kind="small", args=OF_STORE))
+
+    outcome = await served.outcome()
+
+    assert (outcome.cause, outcome.error and outcome.error.message) == (Cause.GAVE_UP, told)
 
 
 async def test_what_is_damaged_is_the_end_of_a_run_that_needs_it(served: Served) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.api.conftest import SECRETS_KEY
 from tests.worker.running import Scene, a_scene, texts
 from tidewheel import RetryPolicy, secret
 from tidewheel.model.job import JobSpec
@@ -17,6 +18,7 @@ from tidewheel.sdk.job import Job
 pytestmark = pytest.mark.slow
 both_modes = pytest.mark.parametrize("mode", ["async", "plain"])
 PASSWORD = 'correct horse\tbattery "staple" ünïcode'
+KEPT = "stored, and only for tasks"
 OF_ADA = "of ada and nobody else"
 MASKED = "***"
 
@@ -29,9 +31,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("TIDE_SECRET_PASSWORD", PASSWORD)
+        (folder / "key").write_text(SECRETS_KEY + "\n")
+        patch.setenv("TIDE_SECRETS_KEY_FILE", str(folder / "key"))
         scene = stack.enter_context(a_scene(folder, "sqlite", None))
+        scene.app.secrets.set("kept", KEPT)
         scene.start("--slots", "2", "--secrets", str(folder / "secrets"))
         patch.delenv("TIDE_SECRET_PASSWORD")
+        patch.delenv("TIDE_SECRETS_KEY_FILE")
         yield scene
 
 
@@ -42,14 +48,27 @@ def submitted(scene: Scene, **fields: Any) -> Job[Any]:
 
 def everything_stored(scene: Scene) -> bytes:
     """Return all that the store, the blobs and the worker's own log hold."""
-    files = [path for path in scene.folder.rglob("*") if path.is_file() and "secrets" not in path.parts]
+    files = [
+        path
+        for path in scene.folder.rglob("*")
+        if path.is_file() and "secrets" not in path.parts and path.name != "key"
+    ]
     assert any(path.name == "tide.db" for path in files)
     return b"".join(path.read_bytes() for path in files)
 
 
 def check_nowhere(scene: Scene) -> None:
     stored = everything_stored(scene)
-    for word in ("horse\tbattery", "horse\\tbattery", "staple", "ünïcode", "only ada", "nobody else"):
+    for word in (
+        "horse\tbattery",
+        "horse\\tbattery",
+        "staple",
+        "ünïcode",
+        "only ada",
+        "nobody else",
+        "only for tasks",
+        SECRETS_KEY,
+    ):
         at = stored.find(word.encode())
         assert at < 0, stored[max(0, at - 100) : at + 100]
 
@@ -69,6 +88,14 @@ def test_a_task_gets_the_text_and_what_it_tells_of_it_is_masked(scene: Scene, mo
     ]
     checkpoint = scene.store(lambda store: store.checkpoint_of(job.id))
     assert checkpoint == f'{{"password":["{MASKED}"]}}'
+    check_nowhere(scene)
+
+
+@both_modes
+def test_a_stored_secret_reaches_the_task_and_is_masked_like_all_others(scene: Scene, mode: str) -> None:
+    job = scene.enqueue(f"tell.{mode}", secret("kept"), "return")
+    assert job.wait("60s").result == {"length": len(KEPT), "it": MASKED, MASKED: [MASKED]}
+    assert MASKED in texts(job)
     check_nowhere(scene)
 
 
@@ -113,7 +140,7 @@ def test_a_secret_that_is_missing_is_one_clear_error_and_no_other_attempt(scene:
     assert info.error is not None
     assert (info.error.reason, info.error.message) == (
         "fatal",
-        "there is no secret 'no_such' for the tenant 'default' at this worker",
+        "there is no secret 'no_such' for the tenant 'default' at this worker, and none is stored",
     )
     assert texts(job) == []
 
@@ -143,12 +170,13 @@ def test_a_task_does_not_stumble_over_the_secrets_of_the_worker(scene: Scene, mo
     assert scene.enqueue(f"stumble.{mode}").result("60s") == []
 
 
-def test_the_folder_of_secrets_is_hidden_from_commands(scene: Scene) -> None:
-    path: Path = scene.folder / "secrets" / "ada" / "password"
+@pytest.mark.parametrize("name", ["secrets/ada/password", "key"])
+def test_the_folder_of_secrets_and_the_key_are_hidden_from_commands(scene: Scene, name: str) -> None:
+    path: Path = scene.folder / name
     job = scene.app.command(["cat", str(path)], retry=RetryPolicy(max_attempts=1))
     info = job.wait("60s")
     isolation = scene.attempts(job)[-1].usage.isolation
     if "landlock" not in isolation:
         pytest.skip("this kernel has no Landlock")
     assert info.state is State.DEAD
-    assert "nobody else" not in " ".join(texts(job))
+    assert "Permission denied" in " ".join(texts(job))

@@ -1,12 +1,15 @@
 """Where secrets come from, and what is said of those that do not come."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tidewheel.errors import NotFound, SecretsLocked
+from tidewheel.model.secret import MAX_SECRET
 from tidewheel.tasks.signals import Fatal
-from tidewheel.worker.secrets import MAX_SECRET, Secrets
+from tidewheel.worker.secrets import Secrets
 
 
 def put(folder: Path, tenant: str, name: str, data: bytes) -> None:
@@ -23,7 +26,10 @@ async def why_not(secrets: Secrets, name: str, tenant: str = "default") -> str:
 async def test_the_environment_is_for_the_default_tenant_alone() -> None:
     secrets = Secrets({"TIDE_SECRET_DB": "hunter22", "PATH": "/bin", "TIDE_SECRETS": "x"})
     assert await secrets.fetch("default", ["db"]) == {"db": "hunter22"}
-    assert await why_not(secrets, "db", "ada") == "there is no secret 'db' for the tenant 'ada' at this worker"
+    assert (
+        await why_not(secrets, "db", "ada")
+        == "there is no secret 'db' for the tenant 'ada' at this worker, and none is stored"
+    )
     assert "no secret 's'" in await why_not(secrets, "s")
 
 
@@ -87,3 +93,36 @@ async def test_taken_secrets_are_gone_from_the_environment() -> None:
     secrets = Secrets.taken_from(environment, None)
     assert environment == {"TIDE_DATABASE": "x"}
     assert await secrets.fetch("default", ["db"]) == {"db": "hunter22"}
+
+
+async def test_only_for_what_a_worker_does_not_have_itself_the_store_is_asked(tmp_path: Path) -> None:
+    put(tmp_path, "default", "file", b"from the file")
+    asked: list[list[str]] = []
+
+    async def stored(names: Sequence[str]) -> dict[str, str]:
+        asked.append(list(names))
+        return {"kept": "from the store"}
+
+    secrets = Secrets({"TIDE_SECRET_HERE": "from the variable"}, tmp_path)
+    found = await secrets.fetch("default", ["kept", "here", "file"], stored)
+    assert found == {"kept": "from the store", "here": "from the variable", "file": "from the file"}
+    assert list(found) == ["kept", "here", "file"]
+    await secrets.fetch("default", ["here", "file"], stored)
+    assert asked == [["kept"]]
+    with pytest.raises(Fatal, match="no secret 'nowhere' for the tenant 'default' at this worker, and none is stored"):
+        await secrets.fetch("default", ["kept", "nowhere"], stored)
+
+
+@pytest.mark.parametrize("error", [SecretsLocked("no key is configured"), NotFound("run of job", 7)])
+async def test_what_the_store_cannot_open_is_as_fatal_as_what_is_missing(error: Exception) -> None:
+    async def stored(_: Sequence[str]) -> dict[str, str]:
+        raise error
+
+    with pytest.raises(Fatal, match=str(error)):
+        await Secrets({}).fetch("default", ["db"], stored)
+
+
+def test_the_key_of_stored_secrets_is_taken_out_of_the_environment_too() -> None:
+    environment = {"TIDE_SECRETS_KEY": "k", "TIDE_SECRETS_KEY_FILE": "/f", "TIDE_SECRET_A": "aaaa", "PATH": "/bin"}
+    Secrets.taken_from(environment, None)
+    assert environment == {"PATH": "/bin"}

@@ -13,6 +13,7 @@ from tidewheel.model.log import LogLine
 from tidewheel.model.states import FINAL, State
 from tidewheel.model.statuses import shown_as
 from tidewheel.store.base import Store
+from tidewheel.store.pages import fills_page
 
 FAILED: Final = 1
 """The exit code for a job that did not succeed."""
@@ -33,7 +34,7 @@ async def follow(store: Store, job_id: UUID, tell: Callable[[str], None] | None 
         for line in lines:
             print_line(line)
             seen = (line.token, line.number)
-        if job.state in FINAL and len(lines) < PAGE:
+        if job.state in FINAL and not fills_page(lines, PAGE):
             return job
         await clock.sleep(pause)
         pause = FIRST_PAUSE if lines else min(2 * pause, LONGEST_PAUSE)

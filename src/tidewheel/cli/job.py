@@ -39,7 +39,7 @@ from tidewheel.errors import Conflict
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.statuses import shown_as
 from tidewheel.store.base import JobFilter, Store
-from tidewheel.store.pages import Page
+from tidewheel.store.pages import Page, fills_page
 from tidewheel.tasks.durations import parse_duration
 
 app = group("Look at jobs and steer them.")
@@ -172,7 +172,7 @@ def logs(
 
 async def _all_lines(job: str, store: Store) -> list[Any]:
     lines = page = await store.logs(job_id(job), limit=following.PAGE)
-    while len(page) == following.PAGE:
+    while fills_page(page, following.PAGE):
         page = await store.logs(job_id(job), after=(page[-1].token, page[-1].number), limit=following.PAGE)
         lines = [*lines, *page]
     return lines

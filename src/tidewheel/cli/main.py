@@ -55,6 +55,7 @@ COMMANDS: Final = {
     "config": Entry("config:app", "Look at the settings."),
     "doctor": Entry("doctor:doctor", "Look whether everything is as it should be, and say what to do where not."),
     "key": Entry("key:app", "Give out, list and revoke keys."),
+    "secret": Entry("secret:app", "Store secrets that jobs may name, list and remove them."),
     "tenant": Entry("tenant:app", "List tenants, and give them shares and bounds."),
     "audit": Entry("audit:audit", "Show who changed what, newest first."),
 }
@@ -102,11 +103,14 @@ def root(
 
 
 def _settle(config_file: str | None, profile: str | None) -> dict[str, Any]:
-    """Return what the file of settings says; what a profile or a secret file stands for becomes a variable."""
+    """Return what the file of settings says; what a profile, a secret file or no option stands for is a variable."""
     os.environ.update(read_secret_files(os.environ))
     check_variables(os.environ)
     file = find_file(config_file, os.environ, Path.cwd())
     said = {} if file is None else read_file(file)
+    for setting in SETTINGS.values():
+        if not setting.typed and setting.name in said:
+            os.environ.setdefault(setting.variable, said[setting.name])
     if profile is not None:
         os.environ.update(variables_of_profile(said, profile, os.environ))
     return said

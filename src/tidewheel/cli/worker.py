@@ -27,7 +27,7 @@ from tidewheel.settings import unknown_variables
 from tidewheel.store.base import Store
 from tidewheel.tasks.durations import parse_duration
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.wiring import blobs_url, is_server, open_blobs, open_store
+from tidewheel.wiring import blobs_url, is_server, open_blobs, open_store, secret_files
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
 from tidewheel.worker.metrics_port import MetricsPort
@@ -141,6 +141,7 @@ def plan_of(
         name=name or f"{socket.gethostname()}:{os.getpid()}",
         app=app,
         secrets=None if secrets is None else str(Path(secrets).absolute()),
+        hidden=secret_files(),
         slots=allotment.cores() if slots is None else slots,
         offer=Offer(resources=_resources(())),
     )

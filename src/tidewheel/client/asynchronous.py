@@ -18,6 +18,7 @@ from tidewheel.client.log_search import LogSearchCalls
 from tidewheel.client.options import JobConditions, JobOptions, NewJob, body_of, query_of
 from tidewheel.client.outputs import OutputCalls
 from tidewheel.client.schedules import ScheduleCalls
+from tidewheel.client.secrets import SecretCalls
 from tidewheel.client.steering import SteeringCalls
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Conflict, JobCancelled, JobFailed, NotFinished
@@ -35,7 +36,7 @@ from tidewheel.store.remote.documents import (
     LinePage,
     WorkerList,
 )
-from tidewheel.store.remote.transport import Place, Transport
+from tidewheel.store.remote.transport import Place, Transport, tenant_header
 
 DEFAULT_URL: Final = "http://127.0.0.1:8433"
 LONGEST_WAIT: Final = 60
@@ -46,7 +47,15 @@ PATIENCE: Final = 60.0
 
 
 class AsyncClient(
-    SteeringCalls, ScheduleCalls, DeadLetterCalls, FlowCalls, LogSearchCalls, ArtifactCalls, OutputCalls, AccessCalls
+    SteeringCalls,
+    ScheduleCalls,
+    DeadLetterCalls,
+    FlowCalls,
+    LogSearchCalls,
+    ArtifactCalls,
+    OutputCalls,
+    AccessCalls,
+    SecretCalls,
 ):
     """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
 
@@ -57,7 +66,7 @@ class AsyncClient(
         self._clock = clock or SystemClock()
         self._transport = Transport(place, self._clock, patience=PATIENCE)
         if tenant is not None:
-            self._transport.client.headers["tide-tenant"] = tenant
+            self._transport.client.headers.update(tenant_header(tenant))
 
     async def close(self) -> None:
         """Let go of all connections."""

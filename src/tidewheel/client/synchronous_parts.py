@@ -24,6 +24,7 @@ from tidewheel.model.dead_letter import DeadGroup
 from tidewheel.model.job import Job
 from tidewheel.model.log_query import FoundLine
 from tidewheel.model.schedule import Occurrence, Schedule
+from tidewheel.model.stored_secret import StoredSecret
 from tidewheel.model.tenant import Tenant
 from tidewheel.model.why import Reason
 
@@ -185,6 +186,18 @@ class Parts:
             name, weight=weight, max_queued=max_queued, max_payload=max_payload, keep_logs=keep_logs
         )
         return self._run(work)
+
+    def set_secret(self, name: str, text: str) -> StoredSecret:
+        """Give a secret of the tenant one works in its text. Raises Invalid, Conflict and SecretsLocked."""
+        return self._run(self._client.set_secret(name, text))
+
+    def secrets(self) -> list[StoredSecret]:
+        """Return the secrets that are stored, by name, without their texts."""
+        return self._run(self._client.secrets())
+
+    def remove_secret(self, name: str) -> None:
+        """Remove a secret. Raises NotFound."""
+        self._run(self._client.remove_secret(name))
 
     def audit(self, *, all_tenants: bool = False, **where: Unpack[AuditConditions]) -> Iterator[AuditEntry]:
         """Return who changed what, newest first; with `all_tenants` also what concerns all."""

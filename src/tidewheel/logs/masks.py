@@ -8,18 +8,17 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 from tidewheel.model.harmless_text import clean
+from tidewheel.model.secret import LEAST_SECRET
 
 MASK: Final = "***"
 CUT: Final = "…"
-LEAST: Final = 4
-"""Shorter ones are not masked: they would tear up all other text, and guessing them is easy anyway."""
 
 
 class Masks:
     """The secrets of a run, in the forms in which they would show up; each line of one that has several is one."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= LEAST}
+        lines = {line for secret in secrets for line in secret.splitlines() if len(line) >= LEAST_SECRET}
         forms = {form for line in lines for form in _forms(line)}
         self._shown = sorted(forms | set(map(clean, forms)), key=len, reverse=True)
         self.raw = tuple(form.encode(errors="replace") for form in forms)

@@ -55,6 +55,9 @@ class Action(enum.StrEnum):
     NOTIFICATIONS_WRITE = "notifications.write"
     ALERTS_READ = "alerts.read"
     ALERTS_WRITE = "alerts.write"
+    SECRETS_READ = "secrets.read"
+    """The names of stored secrets; what they stand for is read by nobody."""
+    SECRETS_WRITE = "secrets.write"
     TENANTS_READ = "tenants.read"
     TENANTS_WRITE = "tenants.write"
     KEYS_READ = "keys.read"
@@ -72,6 +75,7 @@ _VIEW: Final = frozenset(
         Action.ARTIFACTS_READ,
         Action.NOTIFICATIONS_READ,
         Action.ALERTS_READ,
+        Action.SECRETS_READ,
     }
 )
 _SUBMIT: Final = _VIEW | {Action.JOBS_SUBMIT, Action.JOBS_CANCEL, Action.ARTIFACTS_WRITE}
@@ -82,6 +86,7 @@ _OPERATE: Final = _SUBMIT | {
     Action.LIMITS_WRITE,
     Action.NOTIFICATIONS_WRITE,
     Action.ALERTS_WRITE,
+    Action.SECRETS_WRITE,
     Action.TENANTS_READ,
     Action.AUDIT_READ,
 }

@@ -16,6 +16,7 @@ from tidewheel.errors import (
     NotFound,
     OutcomeUnknown,
     QueueFull,
+    SecretsLocked,
     StaleVersion,
     StoreFull,
     TideError,
@@ -41,6 +42,7 @@ Code = Literal[
     "name-taken",
     "not-finished",
     "no-result",
+    "secrets-locked",
     "lease-lost",
     "gone",
     "precondition-failed",
@@ -85,6 +87,9 @@ CODES: Final[Mapping[Code, Kind]] = MappingProxyType(
         "name-taken": Kind(409, "There is a schedule of that name", "Choose another name, or change that one."),
         "not-finished": Kind(409, "The job has not ended", "Ask again later, or with `Prefer: wait=10`."),
         "no-result": Kind(409, "The job ended without a result", "Its `error` says why."),
+        "secrets-locked": Kind(
+            409, "No key opens the stored secrets", "Let the server have the key they are sealed by."
+        ),
         "lease-lost": Kind(409, "The worker holds no lease any more", "End its runs, and register anew."),
         "gone": Kind(410, "The result was removed", "It was kept as long as was configured."),
         "precondition-failed": Kind(412, "It was changed meanwhile", "Read it again; `ETag` names its version."),
@@ -112,6 +117,7 @@ CODE_OF: Final[tuple[tuple[type[TideError], Code], ...]] = (
     (NameTaken, "name-taken"),
     (StaleVersion, "precondition-failed"),
     (NotFinished, "not-finished"),
+    (SecretsLocked, "secrets-locked"),
     (Conflict, "conflict"),
     (LeaseLost, "lease-lost"),
     (OutcomeUnknown, "outcome-unknown"),

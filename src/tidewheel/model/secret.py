@@ -9,6 +9,10 @@ from tidewheel.errors import Invalid
 REFERENCE: Final = "$secret"
 VARIABLE: Final = "TIDE_SECRET_"
 """What the variables of secrets begin with."""
+MAX_SECRET: Final = 64 * 1024
+"""How many bytes the text of a secret may have."""
+LEAST_SECRET: Final = 4
+"""Shorter texts are not masked: they would tear up all other text, and guessing them is easy anyway."""
 
 _is_name = re.compile("[a-z][a-z0-9_]{0,63}").fullmatch
 
@@ -18,6 +22,25 @@ def check_secret_name(name: object, field: str = "secret") -> str:
     if not isinstance(name, str) or not _is_name(name):
         raise Invalid(field, "must be named by up to 64 small letters, digits and _, beginning with a letter")
     return name
+
+
+def text_of(data: bytes) -> str:
+    """Return the text that a file holds, without one line end at its end. Raises ValueError, which shows nothing."""
+    if len(data) > MAX_SECRET:
+        raise ValueError(f"has more than {MAX_SECRET} bytes")
+    try:
+        return data.decode().removesuffix("\n")
+    except UnicodeDecodeError:
+        raise ValueError("is no text in UTF-8") from None
+
+
+def flaw_of_text(text: str) -> str | None:
+    """Tell what is wrong with the text of a secret, without showing any of it; None if nothing is."""
+    if len(text) < LEAST_SECRET:
+        return f"has fewer than {LEAST_SECRET} characters, and could not be kept out of logs"
+    if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):
+        return "is no text that could be handed over"
+    return f"has more than {MAX_SECRET} bytes" if len(text.encode()) > MAX_SECRET else None
 
 
 def reference_to(name: str) -> dict[str, str]:

@@ -20,6 +20,8 @@ from tidewheel.model.schedule import Declared
 
 MOST_RUNS: Final = 1_000
 """How many jobs one claim takes, and how many ends, notes and lines go into one request."""
+MOST_NAMES: Final = 1_000
+"""How many secrets can be asked for at once."""
 Instant = Annotated[datetime, Meta(tz=True)]
 Seconds = Annotated[float, Meta(ge=0, le=100 * 365 * 86_400)]
 Token = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -69,6 +71,24 @@ class UnfitQuestion(Claim, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A claim, and what the worker has in all."""
 
     total: Mapping[Name, Amount]
+
+
+class SecretsQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run that goes on, and the secrets that its worker does not have itself."""
+
+    job_id: UUID
+    token: Token
+    names: Annotated[list[Name], Meta(max_length=MOST_NAMES)]
+
+
+class RunSecrets(msgspec.Struct, frozen=True, kw_only=True):
+    """Those of the secrets that are stored, and that the job itself names."""
+
+    secrets: dict[str, str]
+
+    def __repr__(self) -> str:
+        """Leave out what must not be seen."""
+        return f"RunSecrets({', '.join(self.secrets)})"
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

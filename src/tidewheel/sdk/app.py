@@ -18,6 +18,7 @@ from tidewheel.sdk.job import Job
 from tidewheel.sdk.limiting import Limits
 from tidewheel.sdk.notifications import Notifications
 from tidewheel.sdk.schedules import Schedules
+from tidewheel.sdk.stored_secrets import StoredSecrets
 from tidewheel.sdk.stores import Place
 from tidewheel.sdk.task import Signature, one_connection
 from tidewheel.sdk.tenants import Tenants
@@ -83,6 +84,11 @@ class App(Desk):
     def notifications(self) -> Notifications:
         """Tell others: `app.notifications.subscribe("ops", "dead", kind="mail")`."""
         return Notifications(self)
+
+    @property
+    def secrets(self) -> StoredSecrets:
+        """Texts that jobs may name, stored encrypted: `app.secrets.set("stripe_key", text)`."""
+        return StoredSecrets(self)
 
     @property
     def tenants(self) -> Tenants:

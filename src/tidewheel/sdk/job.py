@@ -15,6 +15,7 @@ from tidewheel.model.why import Reason
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.stores import Place
 from tidewheel.store.base import Store
+from tidewheel.store.pages import fills_page
 from tidewheel.tasks.durations import Duration, parse_duration
 from tidewheel.wiring import is_server
 
@@ -62,16 +63,14 @@ class Job(Generic[R]):
 
     async def alogs(self, *, limit: int | None = None) -> list[LogLine]:
         """Return the lines that its runs wrote, first to last; all of them, or the first so many."""
-        number = LINES if limit is None else min(LINES, limit)
-        found = page = await self._desk.use(lambda store: store.logs(self._id, limit=number))
-        while len(page) == LINES and len(found) != limit:
-            after, number = (
-                (page[-1].token, page[-1].number),
-                LINES if limit is None else min(LINES, limit - len(found)),
-            )
+        found: list[LogLine] = []
+        while True:
+            number = LINES if limit is None else min(LINES, limit - len(found))
+            after = (found[-1].token, found[-1].number) if found else None
             page = await self._desk.use(partial(_lines_of, self._id, after, number))
-            found = [*found, *page]
-        return found
+            found += page
+            if not fills_page(page, number) or len(found) == limit:
+                return found
 
     async def awhy(self) -> list[Reason]:
         """Return all that keeps the job from running now, each with a sentence; or that it runs, or has ended."""
@@ -151,7 +150,7 @@ class Job(Generic[R]):
         self._desk.run(self.aretry())
 
 
-async def _lines_of(job_id: UUID, after: tuple[int, int], limit: int, store: Store) -> list[LogLine]:
+async def _lines_of(job_id: UUID, after: tuple[int, int] | None, limit: int, store: Store) -> list[LogLine]:
     return await store.logs(job_id, after=after, limit=limit)
 
 

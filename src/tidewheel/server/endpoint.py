@@ -49,7 +49,7 @@ class RequestHeader(enum.Enum):
     TRACESTATE = ("tracestate", "What belongs to it.")
     TENANT = (
         "Tide-Tenant",
-        "The tenant to work in, for keys of all tenants; without it that is `default`. `*` looks at the jobs of all.",
+        "The tenant to work in (percent-encoded), for keys of all tenants; without it `default`. `*` means all.",
     )
 
 

@@ -7,6 +7,7 @@ there is such a tenant or not.
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 from tidewheel.errors import Forbidden, Invalid
 from tidewheel.model.access import Actor, Role
@@ -78,10 +79,11 @@ def host_of(authority: str) -> str:
 
 
 def _tenant_of(actor: Actor, headers: Mapping[str, str]) -> str:
-    if headers.get(TENANT.lower()) == ALL_TENANTS:
+    named = headers.get(TENANT.lower())
+    if named == ALL_TENANTS:
         return actor.home
     try:
-        return actor.scope(headers.get(TENANT.lower())) or DEFAULT_TENANT
+        return actor.scope(named and unquote(named)) or DEFAULT_TENANT
     except Invalid as error:
         flaws = [Flaw(detail=error.why, header=TENANT)]
         raise Refused("bad-header", f"{TENANT}: {error.why}", flaws=flaws) from None

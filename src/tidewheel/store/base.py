@@ -42,6 +42,7 @@ from tidewheel.store.log_searching import LogSearchStore
 from tidewheel.store.notifying import ChannelStore, OutboxStore
 from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page
 from tidewheel.store.scheduling import OccurrenceStore, ScheduleStore
+from tidewheel.store.secrets import SecretStore
 from tidewheel.store.telling import HintStore, LogStore, NoteStore
 
 
@@ -332,6 +333,7 @@ class Store(
     SearchStore,
     StatStore,
     KeyStore,
+    SecretStore,
     TenantStore,
     AuditStore,
     ErasureStore,

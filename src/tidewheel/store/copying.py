@@ -23,6 +23,7 @@ TABLES: Final = (
     "limit_rule",
     "limit_key",
     "api_key",
+    "secret",
     "audit",
     "channel",
     "subscription",

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from tidewheel.model.log_query import FoundLine, LogFilter, LogKey
 from tidewheel.store.log_searching import LogSearchStore
+from tidewheel.store.pages import fills_page
 
 LATE: Final = timedelta(seconds=1)
 """How much later than others a line may become visible that was stored before them."""
@@ -27,7 +28,7 @@ class Follower:
         """Return lines that were not told of yet, in the order in which they were stored; not all if they are many."""
         last = await newest_line(self._store, self._where.tenant)
         after, lines = self._window(), list[FoundLine]()
-        while len(lines) < PAGE:
+        while not fills_page([found.line for found in lines], PAGE):
             page = await self._store.search_logs(self._where, limit=PAGE, after=after, newest_first=False)
             lines += [found for found in page.lines if self._is_new(found.key)]
             if page.next is None:

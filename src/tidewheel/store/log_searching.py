@@ -17,6 +17,7 @@ from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import columns_of
 from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch
 from tidewheel.model.log_words import token_of, words_to_index
+from tidewheel.store.pages import LINES_BYTES, fills_page, one_page
 
 MAX_PAGE: Final = 1000
 SEGMENT_LINES: Final = 1000
@@ -42,6 +43,7 @@ class LogSearchStore(Protocol):
     ) -> LogPage:
         """Return lines that were found, in the order in which they were stored, beginning after the key `after`.
 
+        Not more than fill a page (`store.pages`), by their number or by the size of their texts.
         Raises Invalid for a query that makes no sense. Lines of jobs that the store does not know are not found.
         """
         ...
@@ -98,6 +100,7 @@ class Walk:
         self._limit = limit
         self._after = after
         self._found: dict[tuple[UUID, int, int], FoundLine] = {}
+        self._size = 0
         self._bound: datetime | None = None
 
     @property
@@ -134,16 +137,17 @@ class Walk:
 
     def is_full(self, rest: Sequence[Candidate]) -> bool:
         """Tell whether nothing that is left can come before the end of the page."""
-        if len(self._found) < self._limit:
+        if len(self._found) < self._limit and self._size < LINES_BYTES:
             return False
-        return len(self._settled(self._bound_with(rest))) >= self._limit
+        return fills_page([found.line for found in self._settled(self._bound_with(rest))], self._limit)
 
     def page(self, rest: Sequence[Candidate]) -> LogPage:
         """Return what there is, when these candidates were not looked at."""
         bound = self._bound_with(rest)
         settled = self._settled(bound)
-        lines = sorted(settled, key=lambda found: found.key, reverse=self.newest_first)[: self._limit]
-        if len(settled) > self._limit:
+        in_order = sorted(settled, key=lambda found: found.key, reverse=self.newest_first)
+        lines = in_order[: len(one_page([found.line for found in in_order], self._limit))]
+        if len(settled) > len(lines):
             return LogPage(lines, lines[-1].key)
         if bound is None:
             return LogPage(lines)
@@ -166,6 +170,7 @@ class Walk:
         known = self._found.get(place)
         if known is None or found.stored_at < known.stored_at:  # a line that came again: the first counts
             self._found[place] = found
+            self._size += len(found.line.text)
 
     def _edge(self, candidate: Candidate) -> datetime:
         return candidate.last_at if self.newest_first else candidate.first_at

@@ -1,6 +1,9 @@
 """Builds channels, subscriptions, happenings and deliveries from rows; both stores select the same columns."""
 
+import logging
+from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,6 +27,7 @@ from tidewheel.model.notification import (
 from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.store.records import Dialect
 
+_log = logging.getLogger(__name__)
 _labels = msgspec.json.Decoder(dict[str, str]).decode
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _attempts = msgspec.json.Decoder(tuple[DeliveryAttempt, ...]).decode
@@ -76,14 +80,47 @@ def channel_of(row: Any, dialect: Dialect) -> Channel:
 
 def subscription_of(row: Any, dialect: Dialect) -> Subscription:
     """Build a subscription from its columns."""
-    number, channel_id, definition, created_at = row
-    spec = _spec(definition)
+    return _subscription(row, _spec(row[2]), dialect)
+
+
+def known_subscription(row: Any, dialect: Dialect) -> Subscription | None:
+    """Build a subscription, with those events of it that this program knows; None if it cannot be read at all.
+
+    Others may be newer: theirs must not keep all the rest from being told.
+    """
+    try:
+        return subscription_of(row, dialect)
+    except msgspec.ValidationError:
+        told = _object(row[2])
+    known = [event for event in Event if event in told.get("events", ())]
+    try:
+        spec = msgspec.convert(told | {"events": known}, SubscriptionSpec)
+    except msgspec.ValidationError:
+        spec = None
+    _tell_of_newer(dialect.uuid(row[0]), unread=spec is None)
+    return None if spec is None else _subscription(row, spec, dialect)
+
+
+def known_subscriptions(rows: Iterable[Any], dialect: Dialect) -> list[Subscription]:
+    """Build those that can be read."""
+    built = (known_subscription(row, dialect) for row in rows)
+    return [subscription for subscription in built if subscription is not None]
+
+
+def _subscription(row: Any, spec: SubscriptionSpec, dialect: Dialect) -> Subscription:
+    number, channel_id, _, created_at = row
     return Subscription(
         **{field: getattr(spec, field) for field in spec.__struct_fields__},
         id=dialect.uuid(number),
         channel_id=dialect.uuid(channel_id),
         created_at=dialect.instant(created_at),
     )
+
+
+@lru_cache(maxsize=1000)  # so that it is said once, and not with each look
+def _tell_of_newer(subscription_id: UUID, *, unread: bool) -> None:
+    what = "cannot be read, and is not heeded" if unread else "names events that are not known here"
+    _log.warning("the subscription %s %s: a newer program made it, and will tell of them", subscription_id, what)
 
 
 def happening_of(row: Any, dialect: Dialect) -> Happening:

@@ -63,11 +63,17 @@ class LogStore(Protocol):
     async def logs(
         self, job_id: UUID, *, tenant: str | None = None, after: tuple[int, int] | None = None, limit: int = 1000
     ) -> list[LogLine]:
-        """Return the lines of a job in the order of (token, number), beginning after `after`. Raises NotFound."""
+        """Return the lines of a job in the order of (token, number), beginning after `after`. Raises NotFound.
+
+        There may be more as long as they fill a page (`store.pages`): by their number, or by the size of their texts.
+        """
         ...
 
     async def last_logs(
         self, job_id: UUID, *, tenant: str | None = None, before: tuple[int, int] | None = None, limit: int = 1000
     ) -> list[LogLine]:
-        """Return the last lines of a job, or the last ones before `before`, in the same order. Raises NotFound."""
+        """Return the last lines of a job, or the last ones before `before`, in the same order. Raises NotFound.
+
+        As many as fill a page, counted from the last one.
+        """
         ...

@@ -188,7 +188,7 @@ def _workshop(greeting: Greeting, store: Store, blobs: Blobs) -> Workshop:
     secrets = Secrets.taken_from(os.environ, setup.secrets)
     registry.gauge(LATE_OUTCOMES, lambda: {(): settler.stale})
     registry.gauge(LOG_LINES, lambda: {("stored",): reports.lines_stored, ("lost",): reports.shipper.lost})
-    handover, numbers = Handover(store, blobs, secrets, clock), RunNumbers(registry)
+    handover, numbers = Handover(store, setup.worker_id, blobs, secrets, clock), RunNumbers(registry)
     return Workshop(setup, store, blobs, settler, reports, handover, greeting.page, clock, numbers)
 
 

@@ -17,6 +17,7 @@ from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Job, Run
 from tidewheel.model.outcome import MAX_RESULT_BYTES
 from tidewheel.store.base import SearchStore
+from tidewheel.store.secrets import SecretStore
 from tidewheel.store.telling import NoteStore
 from tidewheel.tasks.signals import Fatal
 from tidewheel.worker.execution import fetching
@@ -36,15 +37,16 @@ LONGEST_PAUSE: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class HandoverStore(SearchStore, NoteStore, Protocol):
+class HandoverStore(SearchStore, NoteStore, SecretStore, Protocol):
     """What is asked of a store."""
 
 
 class Handover:
     """Fetches and stores for the runs of one worker."""
 
-    def __init__(self, store: HandoverStore, blobs: Blobs, secrets: Secrets, clock: Clock) -> None:
+    def __init__(self, store: HandoverStore, worker_id: UUID, blobs: Blobs, secrets: Secrets, clock: Clock) -> None:
         self._store = store
+        self._worker_id = worker_id
         self._blobs = blobs
         self._secrets = secrets
         self._clock = clock
@@ -100,9 +102,13 @@ class Handover:
             raise Fatal(str(error)) from None
         if not names:
             return args
-        values = await self._secrets.fetch(run.tenant, names)
+        with fetching():
+            values = await self._secrets.fetch(run.tenant, names, partial(self._stored_secrets, run))
         hide(list(values.values()))
         return secret.fill_secrets(args, values)
+
+    async def _stored_secrets(self, run: Run, names: Sequence[str]) -> Mapping[str, str]:
+        return await self._store.secrets_of_run(self._worker_id, run.job_id, run.token, names)
 
     async def _result_of(self, parent: UUID) -> object:
         job: Job = await self._store.get(parent)

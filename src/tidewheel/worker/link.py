@@ -60,6 +60,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     """Where it sends spans."""
     secrets: str | None = None
     """The folder of secrets."""
+    hidden: tuple[str, ...] = ()
+    """Files that no task may read."""
     serve: ServerSetup | None = None
     """For servers."""
     replica: str | None = None

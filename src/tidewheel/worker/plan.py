@@ -45,6 +45,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What tasks in processes of their own see of this environment, besides what every program needs."""
     secrets: str | None = None
     """The folder of secrets, with one folder for each tenant."""
+    hidden: tuple[str, ...] = ()
+    """Files with keys and passwords of its settings, which tasks must not read."""
     offer: Offer = Offer()
     ttl: timedelta = DEFAULT_TTL
     grace: timedelta = timedelta(seconds=5)
@@ -131,6 +133,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         longest_pause=plan.longest_pause,
         reserve_after=plan.reserve_after,
         secrets=plan.secrets,
+        hidden=plan.hidden,
         upkeep=plan.upkeep,
         log=plan.log,
         otel=plan.otel,

@@ -27,7 +27,7 @@ async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
     setup = shop.setup
     scratch = Path(tempfile.mkdtemp(prefix="tide-host-", dir=setup.scratch))
     stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-    hidden = (*files_of(setup.database), *([setup.secrets] if setup.secrets else []))
+    hidden = (*files_of(setup.database), *setup.hidden, *([setup.secrets] if setup.secrets else []))
     options = LauncherOptions(app=setup.app, grounds=Grounds(hidden=hidden), environment=setup.environment)
     cache = ArtifactCache(scratch / "artifacts", shop.blobs, CACHE_BYTES)
     command = CommandExecutor(options, clock=shop.clock, directory=scratch, slots=setup.slots, artifacts=cache.use)

@@ -58,6 +58,7 @@ PAGES: Final = (
         SLOWLY,
         "Notifications",
     ),
+    Page("/ui/secrets", "Secrets", "secrets.html", admin.load_secrets, Action.SECRETS_READ, SLOWLY, "Secrets"),
     Page("/ui/keys", "Keys", "keys.html", admin.load_keys, Action.KEYS_READ, SLOWLY, "Keys"),
     Page("/ui/audit", "Audit log", "audit.html", admin.load_audit, Action.AUDIT_READ, menu="Audit"),
 )

@@ -20,6 +20,7 @@ from tidewheel.server.job_document import job_document
 from tidewheel.server.names import id_in
 from tidewheel.server.problems import Flaw, Refused
 from tidewheel.server.service import Service
+from tidewheel.store.pages import fills_page
 
 NO_CONTENT: Final = 204
 LONGEST_PAUSE: Final = 1.0
@@ -97,7 +98,7 @@ async def _news(service: Service, job: Job, place: Place) -> tuple[list[bytes], 
         for line in lines:
             place = place._replace(token=line.token, number=line.number)
             events.append(_event("log", place, line_document(line)))
-        if len(lines) == PAGE:
+        if fills_page(lines, PAGE):
             return events, place
     if (digest := _digest(job)) != place.seen:
         place = place._replace(seen=digest)

@@ -18,6 +18,7 @@ from tidewheel.server.names import id_in
 from tidewheel.server.problems import RETRY_AFTER, Refused
 from tidewheel.server.reading import bad_parameter, read_wait
 from tidewheel.server.service import Service
+from tidewheel.store.pages import fills_page
 
 
 class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +49,7 @@ class LineDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LinePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines, first to last."""
+    """Lines, first to last: as many as were asked for, or those by which a page has a MiB."""
 
     lines: list[LineDocument]
     next_cursor: str | None
@@ -83,7 +84,7 @@ async def logs(service: Service, call: Call[None, LogQuery]) -> Answer:
         raise bad_parameter("before", "goes with last=true")
     after = unseal_pair(scope, query.cursor) or _pair_of(query.after)
     lines = await service.views.ask(lambda store: store.logs(job_id, tenant=call.scope, after=after, limit=query.limit))
-    more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if len(lines) == query.limit else None
+    more = seal_pair(scope, (lines[-1].token, lines[-1].number)) if fills_page(lines, query.limit) else None
     return Answer(LinePage(lines=[line_document(line) for line in lines], next_cursor=more))
 
 

@@ -38,6 +38,8 @@ from tidewheel.model.worker_protocol import (
     Registration,
     RunKey,
     RunList,
+    RunSecrets,
+    SecretsQuestion,
     StopList,
     UnfitAnswer,
     UnfitQuestion,
@@ -220,6 +222,13 @@ async def log(service: Service, call: Call[Lines, NoQuery]) -> Answer:
     lines = service.run_lines.fit([line_of(line, now) for line in call.body.lines])
     await service.store.append_logs(lines)
     return Answer(LinesAnswer(stored=len(lines)))
+
+
+async def secrets(service: Service, call: Call[SecretsQuestion, NoQuery]) -> Answer:
+    """Return the texts of secrets that the job of a run names, to the worker that has the run."""
+    worker, asked = await _own(service, call), call.body
+    found = await service.store.secrets_of_run(worker.id, asked.job_id, asked.token, asked.names)
+    return Answer(RunSecrets(secrets=found), headers=(("cache-control", "no-store"),))
 
 
 async def deregister(service: Service, call: Call[None, NoQuery]) -> Answer:

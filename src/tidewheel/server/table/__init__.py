@@ -13,6 +13,7 @@ from tidewheel.server.table.logs import LOGS
 from tidewheel.server.table.looking import LOOKING
 from tidewheel.server.table.notifications import NOTIFICATIONS
 from tidewheel.server.table.schedules import SCHEDULES
+from tidewheel.server.table.secrets import SECRETS
 from tidewheel.server.table.steering import STEERING
 from tidewheel.server.table.submitting import SUBMITTING
 from tidewheel.server.table.system import SYSTEM
@@ -31,6 +32,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     *ALERTS,
     *FLEET,
     *ACCESS,
+    *SECRETS,
     *WORKER_PROTOCOL,
     *SYSTEM,
 )

@@ -94,6 +94,16 @@ WORKER_PROTOCOL: Final = (
         most_body=MOST_ENDS,
     ),
     _say(
+        "/secrets",
+        "fetch_secrets",
+        "Fetch the stored secrets that the job of a run names",
+        worker_protocol.secrets,
+        wire.RunSecrets,
+        description="For a run that goes on at this worker. What its job does not name, or is not stored, is left out.",
+        body=wire.SecretsQuestion,
+        errors=("secrets-locked",),
+    ),
+    _say(
         "/unfit",
         "find_unfit",
         "Ask which needs to keep room for",

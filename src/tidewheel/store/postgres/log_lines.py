@@ -22,6 +22,7 @@ from tidewheel.store.log_searching import (
     in_growing_groups,
     index_words,
 )
+from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page, one_page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.searching import find_job
@@ -100,24 +101,26 @@ def as_text(numbers: Sequence[int | None]) -> str:
 
 async def _lines(connection: Connection, job_id: UUID, after: tuple[int, int], limit: int) -> list[LogLine]:
     lines: list[LogLine] = []
-    while len(lines) < limit:
-        rows = await connection.fetch(SQL["logs"], job_id, time_of(job_id), *after, limit - len(lines))
+    while not fills_page(lines, limit):
+        room = (limit - len(lines), LINES_BYTES - bytes_of(lines))
+        rows = await connection.fetch(SQL["logs"], job_id, time_of(job_id), *after, *room)
         if not rows:
             break
         lines += merge([StoredPiece(*row) for row in rows], after)
         after = (lines[-1].token, lines[-1].number)
-    return lines[:limit]
+    return one_page(lines, limit)
 
 
 async def _last_lines(connection: Connection, job_id: UUID, before: tuple[int, int], limit: int) -> list[LogLine]:
     lines: list[LogLine] = []
-    while len(lines) < limit:
-        rows = await connection.fetch(SQL["last_logs"], job_id, time_of(job_id), *before, limit - len(lines))
+    while not fills_page(lines, limit):
+        room = (limit - len(lines), LINES_BYTES - bytes_of(lines))
+        rows = await connection.fetch(SQL["last_logs"], job_id, time_of(job_id), *before, *room)
         if not rows:
             break
         lines = [*merge_before([StoredPiece(*row) for row in rows], before), *lines]
         before = (lines[0].token, lines[0].number)
-    return lines[-limit:]
+    return one_page(reversed(lines), limit)[::-1]
 
 
 async def _search(connection: Connection, walk: Walk) -> LogPage:

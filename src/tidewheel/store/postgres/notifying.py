@@ -22,6 +22,7 @@ from tidewheel.model.notification import (
     Answer,
     Delivery,
     DeliveryState,
+    Event,
     Happening,
     Subscription,
     SubscriptionSpec,
@@ -41,6 +42,8 @@ from tidewheel.store.notify_rows import (
     definition_text,
     delivery_of,
     happening_of,
+    known_subscription,
+    known_subscriptions,
     last_id,
     name_taken,
     parcel_of,
@@ -118,7 +121,7 @@ class Notifying(Part):
 
     async def subscriptions(self, *, tenant: str | None = None) -> list[Subscription]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["subscriptions"], tenant, True))  # noqa: FBT003 - a value of a statement
-        return [subscription_of(row, DIALECT) for row in rows]
+        return known_subscriptions(rows, DIALECT)
 
     async def unsubscribe(self, subscription_id: UUID, *, tenant: str | None = None) -> None:
         values = (subscription_id, tenant)
@@ -164,20 +167,20 @@ class Notifying(Part):
         return gone
 
     async def _spread(self, connection: Connection, limit: int) -> int:
-        happenings = [happening_of(row, DIALECT) for row in await connection.fetch(SQL["happenings"], limit)]
+        rows = await connection.fetch(SQL["happenings"], limit, list(Event))
+        happenings = [happening_of(row, DIALECT) for row in rows]
         if not happenings:
             return 0
         rows = await connection.fetch(SQL["subscriptions"], None, False)  # noqa: FBT003 - a value of a statement
-        await self._add_deliveries(connection, happenings, [subscription_of(row, DIALECT) for row in rows])
+        await self._add_deliveries(connection, happenings, known_subscriptions(rows, DIALECT))
         await connection.execute(SQL["forget_happenings"], [happening.id for happening in happenings])
         return len(happenings)
 
     async def _notice(self, connection: Connection, limit: int) -> int:
         now, noticed = await store_now(connection), 0
         for row in await connection.fetch(SQL["late_wishes"]):
-            wish = subscription_of(row[:4], DIALECT)
-            told_until, until = (row["late_at"], row["late_id"]), now - wish.late_after
-            if until <= row["late_at"]:
+            wish, told_until = known_subscription(row[:4], DIALECT), (row["late_at"], row["late_id"])
+            if wish is None or (until := now - wish.late_after) <= row["late_at"]:
                 continue
             late = []
             if row["heard"]:

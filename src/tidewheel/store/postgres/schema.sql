@@ -764,6 +764,16 @@ CREATE TABLE tidewheel.schedule (
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000');
 
+CREATE TABLE tidewheel.secret (
+    tenant text NOT NULL,
+    name text NOT NULL,
+    version integer NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    changed_by text NOT NULL,
+    key_id text NOT NULL,
+    sealed bytea NOT NULL
+);
+
 CREATE TABLE tidewheel.statistic (
     at timestamp with time zone NOT NULL,
     lane integer NOT NULL,
@@ -935,6 +945,9 @@ ALTER TABLE ONLY tidewheel.schedule
 
 ALTER TABLE ONLY tidewheel.schedule
     ADD CONSTRAINT schedule_tenant_name_key UNIQUE (tenant, name);
+
+ALTER TABLE ONLY tidewheel.secret
+    ADD CONSTRAINT secret_pkey PRIMARY KEY (tenant, name);
 
 ALTER TABLE ONLY tidewheel.statistic
     ADD CONSTRAINT statistic_pkey PRIMARY KEY (hour, at, lane, state);

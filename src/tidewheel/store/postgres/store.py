@@ -24,11 +24,13 @@ from tidewheel.store.postgres.occurring import Occurring
 from tidewheel.store.postgres.parts import LaneBook, id_maker
 from tidewheel.store.postgres.scheduling import Scheduling
 from tidewheel.store.postgres.searching import Searching
+from tidewheel.store.postgres.secrets import Secrets
 from tidewheel.store.postgres.settling import Settling
 from tidewheel.store.postgres.sharing import Sharing
 from tidewheel.store.postgres.statistics import Statistics
 from tidewheel.store.postgres.submitting import Submitting
 from tidewheel.store.postgres.working import Working
+from tidewheel.store.sealing import NO_KEYS, Keyring
 
 
 class PostgresStore(
@@ -47,6 +49,7 @@ class PostgresStore(
     Occurring,
     Searching,
     Keys,
+    Secrets,
     Artifacts,
     Notifying,
     Alerting,
@@ -58,10 +61,11 @@ class PostgresStore(
 ):
     """See `store.base.Store`."""
 
-    def __init__(self, database: Database, epoch: int, max_args_bytes: int) -> None:
+    def __init__(self, database: Database, epoch: int, max_args_bytes: int, keyring: Keyring = NO_KEYS) -> None:
         super().__init__(database, LaneBook(), id_maker(database))
         self._epoch = epoch
         self.max_args_bytes = max_args_bytes
+        self.keyring = keyring
 
     @property
     def epoch(self) -> int:
@@ -95,7 +99,12 @@ async def open_replica(url: str, *, pool_size: int = 10) -> PostgresReplica:
 
 
 async def open_store(
-    url: str, *, pool_size: int = 10, clock: Clock | None = None, max_args_bytes: int = MAX_ARGS_BYTES
+    url: str,
+    *,
+    pool_size: int = 10,
+    clock: Clock | None = None,
+    max_args_bytes: int = MAX_ARGS_BYTES,
+    keyring: Keyring = NO_KEYS,
 ) -> PostgresStore:
     """Open a migrated database, or say what is wrong with it."""
     database = await connect(url, pool_size=pool_size, clock=clock)
@@ -103,7 +112,7 @@ async def open_store(
         check_version(await database.read(version_of), len(MIGRATIONS))
         row = await database.read(lambda connection: one(connection, SQL["meta"]))
         database.learn_time(row["now"])
-        store = PostgresStore(database, row["epoch"], max_args_bytes)
+        store = PostgresStore(database, row["epoch"], max_args_bytes, keyring)
         await store.prepare_days()
     except BaseException:
         await database.close()

@@ -11,7 +11,7 @@ from tidewheel.model.job import Attempt, Job, JobSpec, Submitted
 from tidewheel.model.log import LogLine
 from tidewheel.model.submission import MOST_ARGS_BYTES, prepare_all
 from tidewheel.store.base import JobFilter
-from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page
+from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page, fills_page, one_page
 from tidewheel.store.records import check_last_page, check_page
 from tidewheel.store.remote.documents import (
     AcceptedBatch,
@@ -111,31 +111,31 @@ class Jobs:
     ) -> list[LogLine]:
         token, number = check_page(after, limit)
         found: list[LogLine] = []
-        while len(found) < limit:
+        while not fills_page(found, limit):
             wanted = min(limit - len(found), MOST_LINES)
             begin = None if token < 0 or number < 0 else f"{token}.{number}"
             query = {"limit": wanted, "after": begin}
             page = await self._transport.get(f"/v1/jobs/{job_id}/logs", LinePage, query, headers=tenant_header(tenant))
             found += [line.record(job_id) for line in page.lines]
-            if len(page.lines) < wanted:
+            if page.next_cursor is None:
                 break
             token, number = found[-1].token, found[-1].number
-        return found
+        return one_page(found, limit)
 
     async def last_logs(
         self, job_id: UUID, *, tenant: str | None = None, before: tuple[int, int] | None = None, limit: int = 1000
     ) -> list[LogLine]:
         check_last_page(before, limit)
         found: list[LogLine] = []
-        while len(found) < limit:
+        while not fills_page(found, limit):
             wanted = min(limit - len(found), MOST_LINES)
             query = {"limit": wanted, "last": "true", "before": None if before is None else "{}.{}".format(*before)}
             page = await self._transport.get(f"/v1/jobs/{job_id}/logs", LinePage, query, headers=tenant_header(tenant))
             found = [*(line.record(job_id) for line in page.lines), *found]
-            if len(page.lines) < wanted:
+            if not fills_page(page.lines, wanted):
                 break
             before = (found[0].token, found[0].number)
-        return found
+        return one_page(reversed(found), limit)[::-1]
 
 
 def _checked(limit: int) -> int:

@@ -17,10 +17,11 @@ from tidewheel.store.remote.looking import Looking
 from tidewheel.store.remote.notifying import Notifying
 from tidewheel.store.remote.runs import Runs
 from tidewheel.store.remote.schedules import Schedules
+from tidewheel.store.remote.secrets import Secrets
 from tidewheel.store.remote.transport import Place, Transport
 
 
-class RemoteStore(Jobs, Runs, Flow, Schedules, DeadLetters, Looking, Notifying, Alerting):
+class RemoteStore(Jobs, Runs, Flow, Schedules, DeadLetters, Looking, Notifying, Alerting, Secrets):
     """What a server offers of `store.base.Store`."""
 
     def __init__(self, transport: Transport, me: Me, clock: Clock) -> None:

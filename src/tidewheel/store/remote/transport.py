@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 import msgspec
@@ -165,7 +165,7 @@ def checked_url(url: str) -> str:
 
 def tenant_header(tenant: str | None) -> dict[str, str]:
     """Return the header that names a tenant, or all that one may see. Raises Invalid."""
-    return {"tide-tenant": ALL_TENANTS if tenant is None else check_name("tenant", tenant)}
+    return {"tide-tenant": ALL_TENANTS if tenant is None else quote(check_name("tenant", tenant), safe="/:@")}
 
 
 def _bytes(body: Any) -> bytes:

@@ -20,6 +20,7 @@ from tidewheel.store.log_searching import (
     in_growing_groups,
     index_words,
 )
+from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page, one_page
 from tidewheel.store.sqlite.connection import SQL, rows
 from tidewheel.store.sqlite.searching import get
 from tidewheel.store.sqlite.session import Session
@@ -67,14 +68,15 @@ def logs(
     """See `store.base.LogStore.logs`."""
     get(connection, job_id, tenant)
     lines: list[LogLine] = []
-    while len(lines) < limit:
-        values = {"id": job_id.bytes, "token": after[0], "number": after[1], "limit": limit - len(lines)}
+    while not fills_page(lines, limit):
+        room = {"limit": limit - len(lines), "bytes": LINES_BYTES - bytes_of(lines)}
+        values = {"id": job_id.bytes, "token": after[0], "number": after[1], **room}
         found = [StoredPiece(id_of(row[0]), *row[1:]) for row in rows(connection, "logs", values)]
         if not found:
             break
         lines += merge(found, after)
         after = (lines[-1].token, lines[-1].number)
-    return lines[:limit]
+    return one_page(lines, limit)
 
 
 def last_logs(
@@ -83,14 +85,15 @@ def last_logs(
     """See `store.telling.LogStore.last_logs`."""
     get(connection, job_id, tenant)
     lines: list[LogLine] = []
-    while len(lines) < limit:
-        values = {"id": job_id.bytes, "token": before[0], "number": before[1], "limit": limit - len(lines)}
+    while not fills_page(lines, limit):
+        room = {"limit": limit - len(lines), "bytes": LINES_BYTES - bytes_of(lines)}
+        values = {"id": job_id.bytes, "token": before[0], "number": before[1], **room}
         found = [StoredPiece(id_of(row[0]), *row[1:]) for row in rows(connection, "last_logs", values)]
         if not found:
             break
         lines = [*merge_before(found, before), *lines]
         before = (lines[0].token, lines[0].number)
-    return lines[-limit:]
+    return one_page(reversed(lines), limit)[::-1]
 
 
 def search(connection: apsw.Connection, walk: Walk) -> LogPage:

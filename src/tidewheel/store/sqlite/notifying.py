@@ -26,6 +26,7 @@ from tidewheel.model.notification import (
     Answer,
     Delivery,
     DeliveryState,
+    Event,
     Happening,
     Subscription,
     SubscriptionSpec,
@@ -45,6 +46,8 @@ from tidewheel.store.notify_rows import (
     definition_text,
     delivery_of,
     happening_of,
+    known_subscription,
+    known_subscriptions,
     last_id,
     name_taken,
     parcel_of,
@@ -107,7 +110,7 @@ class Notifying:
     async def subscriptions(self, *, tenant: str | None = None) -> list[Subscription]:
         values = {"tenant": tenant, "all": True}
         found = await self._read(lambda connection: rows(connection, "subscriptions", values))
-        return [subscription_of(row, DIALECT) for row in found]
+        return known_subscriptions(found, DIALECT)
 
     async def unsubscribe(self, subscription_id: UUID, *, tenant: str | None = None) -> None:
         values = {"id": subscription_id.bytes, "tenant": tenant}
@@ -204,10 +207,12 @@ def _subscribe(session: Session, spec: SubscriptionSpec, tenant: str | None) -> 
 
 def _spread(session: Session, limit: int) -> int:
     now = session.now
-    happenings = [happening_of(row, DIALECT) for row in session.rows("happenings", limit=limit)]
+    happenings = [
+        happening_of(row, DIALECT) for row in session.rows("happenings", limit=limit, known=json_text(list(Event)))
+    ]
     if not happenings:
         return 0
-    wishes = [subscription_of(row, DIALECT) for row in session.rows("subscriptions", tenant=None, all=False)]
+    wishes = known_subscriptions(session.rows("subscriptions", tenant=None, all=False), DIALECT)
     _add_deliveries(session, happenings, wishes, now)
     session.run("forget_happenings", ids=json_text([happening.id for happening in happenings]))
     return len(happenings)
@@ -216,9 +221,8 @@ def _spread(session: Session, limit: int) -> int:
 def _notice(session: Session, limit: int) -> int:
     now, noticed = session.now, 0
     for *stored, late_at, late_id, heard in session.rows("late_wishes"):
-        wish = subscription_of(stored, DIALECT)
-        until = now - span(wish.late_after)
-        if until <= late_at:
+        wish = known_subscription(stored, DIALECT)
+        if wish is None or (until := now - span(wish.late_after)) <= late_at:
             continue
         late = []
         if heard:

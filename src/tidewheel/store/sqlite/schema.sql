@@ -431,6 +431,17 @@ CREATE TABLE api_key (
     burst        INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE secret (
+    tenant     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    version    INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    changed_by TEXT NOT NULL,
+    key_id     TEXT NOT NULL,
+    sealed     BLOB NOT NULL,
+    PRIMARY KEY (tenant, name)
+) STRICT;
+
 CREATE TABLE audit (
     id      BLOB NOT NULL PRIMARY KEY,
     at      INTEGER NOT NULL,

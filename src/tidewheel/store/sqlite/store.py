@@ -32,6 +32,7 @@ from tidewheel.model.worker import Beat, Reaped, Worker, WorkerSpec, check_worke
 from tidewheel.store.base import ClaimRequest
 from tidewheel.store.bell import Bell
 from tidewheel.store.joining import Inside
+from tidewheel.store.sealing import NO_KEYS, Keyring
 from tidewheel.store.sqlite import (
     capping,
     claiming,
@@ -63,6 +64,7 @@ from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.reading import Reading
 from tidewheel.store.sqlite.retiring import Retention
 from tidewheel.store.sqlite.scheduling import Scheduling
+from tidewheel.store.sqlite.secrets import Secrets
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import micros
 from tidewheel.store.sqlite.writer import Writer
@@ -70,12 +72,15 @@ from tidewheel.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Artifacts, Notifying, Alerting):
+class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Secrets, Artifacts, Notifying, Alerting):
     """See `store.base.Store`."""
 
-    def __init__(self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int) -> None:
+    def __init__(
+        self, path: Path, connection: apsw.Connection, clock: Clock, max_args_bytes: int, keyring: Keyring
+    ) -> None:
         self._epoch: int = rows(connection, "meta", {})[0][0]
         self.max_args_bytes = max_args_bytes
+        self.keyring = keyring
         self._path = path
         self._clock = clock
         self._connection = connection
@@ -323,13 +328,19 @@ class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Artifacts
 
 
 async def open_store(
-    path: Path | str, clock: Clock | None = None, *, create: bool = True, max_args_bytes: int = MAX_ARGS_BYTES
+    path: Path | str,
+    clock: Clock | None = None,
+    *,
+    create: bool = True,
+    max_args_bytes: int = MAX_ARGS_BYTES,
+    keyring: Keyring = NO_KEYS,
 ) -> SqliteStore:
     """Open the file of a store, making it or bringing it up to date as needed, or say what is wrong with it."""
 
     def open_file() -> SqliteStore:
         place = Path(path).absolute()
-        return SqliteStore(place, open_migrated(place, create=create), clock or SystemClock(), max_args_bytes)
+        connection = open_migrated(place, create=create)
+        return SqliteStore(place, connection, clock or SystemClock(), max_args_bytes, keyring)
 
     opening = asyncio.ensure_future(asyncio.to_thread(open_file))
     try:

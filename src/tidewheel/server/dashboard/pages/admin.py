@@ -1,4 +1,4 @@
-"""Keys, and the log of who changed what."""
+"""Keys, the names of stored secrets, and the log of who changed what."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -32,6 +32,11 @@ async def revoke_key(visit: Visit) -> Done:
     """Make a key open nothing any more."""
     key = await visit.desk.ask("revoke_key", id=visit.path["id"])
     return Done("/ui/keys", f"The key {key.name} opens nothing any more.")
+
+
+async def load_secrets(visit: Visit) -> Mapping[str, Any]:
+    """Return what can be told of stored secrets."""
+    return {"secrets": (await visit.desk.ask("list_secrets")).secrets}
 
 
 async def load_audit(visit: Visit) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from tidewheel.server.dashboard.visit import Done, Visit
 from tidewheel.server.endpoint import Answer
 from tidewheel.server.endpoints.events import Place
 from tidewheel.server.problems import Refused
+from tidewheel.store.pages import fills_page
 
 LINES: Final = 500
 FOUND: Final = 200
@@ -76,7 +77,7 @@ async def _lines(visit: Visit, job_id: str, before: str | None, last: list[Any])
     if before is not None:
         asked = {"last": "true", "before": before, "limit": LINES}
         lines = (await visit.desk.ask("list_logs", id=job_id, query=asked)).lines
-    earlier = {"before": f"{lines[0].token}.{lines[0].number}"} if len(lines) == LINES else None
+    earlier = {"before": f"{lines[0].token}.{lines[0].number}"} if fills_page(lines, LINES) else None
     return {"lines": lines, "earlier": earlier, "wrong_search": ""}
 
 

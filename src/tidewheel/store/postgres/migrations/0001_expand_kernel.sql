@@ -475,6 +475,18 @@ CREATE TABLE tidewheel.api_key (
     burst        integer
 ) WITH (fillfactor = 70);
 
+-- Secrets that jobs may name, encrypted before they come here; the key is never here. See `store.sealing`.
+CREATE TABLE tidewheel.secret (
+    tenant     text NOT NULL,
+    name       text NOT NULL,
+    version    integer NOT NULL,
+    changed_at timestamptz NOT NULL,
+    changed_by text NOT NULL,
+    key_id     text NOT NULL,
+    sealed     bytea NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+
 -- Who changed what. Entries are added, and removed when they are old; none is changed.
 CREATE TABLE tidewheel.audit (
     id      uuid PRIMARY KEY,

@@ -10,6 +10,7 @@ UNION ALL SELECT 'queue_cap', count(*) FROM tidewheel.queue_cap
 UNION ALL SELECT 'limit_rule', count(*) FROM tidewheel.limit_rule
 UNION ALL SELECT 'limit_key', count(*) FROM tidewheel.limit_key
 UNION ALL SELECT 'api_key', count(*) FROM tidewheel.api_key
+UNION ALL SELECT 'secret', count(*) FROM tidewheel.secret
 UNION ALL SELECT 'audit', count(*) FROM tidewheel.audit
 UNION ALL SELECT 'channel', count(*) FROM tidewheel.channel
 UNION ALL SELECT 'subscription', count(*) FROM tidewheel.subscription
@@ -41,7 +42,7 @@ DELETE FROM tidewheel.migration WHERE number = $1
 
 -- name: copy_clear
 TRUNCATE tidewheel.tenant, tidewheel.lane, tidewheel.worker, tidewheel.gate, tidewheel.queue_cap, tidewheel.limit_rule,
-         tidewheel.limit_key, tidewheel.api_key, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
+         tidewheel.limit_key, tidewheel.api_key, tidewheel.secret, tidewheel.audit, tidewheel.artifact, tidewheel.artifact_grave,
          tidewheel.channel, tidewheel.subscription, tidewheel.delivery, tidewheel.outbox, tidewheel.alert, tidewheel.maintenance,
          tidewheel.idempotency, tidewheel.ended_parent,
          tidewheel.attempt, tidewheel.run_note, tidewheel.log, tidewheel.log_fresh, tidewheel.job_history,

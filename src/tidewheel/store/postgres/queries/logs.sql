@@ -12,39 +12,42 @@ INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, 
 VALUES (tidewheel.now(), tidewheel.now(), $7, $8, $1, $2::text::bigint[], $3::text::bigint[])
 
 -- name: logs
--- The next pieces beyond a line, as many as have $5 lines together. Of two with the same line the one that
+-- The next pieces beyond a line, as many as have $5 lines together, or $6 bytes. Of two with the same line the one that
 -- was stored first counts; a line that came twice is shown once.
 SELECT job_id, token, first, last, place, lines
   FROM (
-       SELECT *, sum(last - first + 1) OVER (ORDER BY token, first, place ROWS UNBOUNDED PRECEDING) - (last - first + 1) AS before
+       SELECT *, sum(count) OVER near_by - count AS before, sum(size) OVER near_by - size AS bytes_before
          FROM (
-              SELECT job_id, token, first, last, (extract(epoch FROM stored_at) * 1000000)::bigint AS place, lines
+              SELECT job_id, token, first, last, (extract(epoch FROM stored_at) * 1000000)::bigint AS place, lines,
+                     last - first + 1 AS count, octet_length(lines) AS size
                 FROM tidewheel.log
                WHERE job_id = $1 AND stored_at >= $2::timestamptz - interval '1 day'
                  AND token >= $3 AND (token, last) > ($3, $4)
                ORDER BY token, first, stored_at
                LIMIT $5
               ) AS near
+       WINDOW near_by AS (ORDER BY token, first, place ROWS UNBOUNDED PRECEDING)
        ) AS counted
- WHERE before < $5
+ WHERE before < $5 AND bytes_before < $6
  ORDER BY token, first, place
 
 -- name: last_logs
--- The last pieces before a line, as many as have $5 lines together.
+-- The last pieces before a line, in the same way.
 SELECT job_id, token, first, last, place, lines
   FROM (
-       SELECT *, sum(last - first + 1) OVER (ORDER BY token DESC, first DESC, place ROWS UNBOUNDED PRECEDING)
-                 - (last - first + 1) AS beyond
+       SELECT *, sum(count) OVER near_by - count AS beyond, sum(size) OVER near_by - size AS bytes_beyond
          FROM (
-              SELECT job_id, token, first, last, (extract(epoch FROM stored_at) * 1000000)::bigint AS place, lines
+              SELECT job_id, token, first, last, (extract(epoch FROM stored_at) * 1000000)::bigint AS place, lines,
+                     last - first + 1 AS count, octet_length(lines) AS size
                 FROM tidewheel.log
                WHERE job_id = $1 AND stored_at >= $2::timestamptz - interval '1 day'
                  AND token <= $3 AND (token, first) < ($3, $4)
                ORDER BY token DESC, first DESC, stored_at DESC
                LIMIT $5
               ) AS near
+       WINDOW near_by AS (ORDER BY token DESC, first DESC, place ROWS UNBOUNDED PRECEDING)
        ) AS counted
- WHERE beyond < $5
+ WHERE beyond < $5 AND bytes_beyond < $6
 
 -- name: segments_with
 -- The order is by an expression that no index has: only the words may lead to the segments.

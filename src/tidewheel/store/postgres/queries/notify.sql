@@ -81,7 +81,8 @@ DELETE FROM tidewheel.subscription
 RETURNING subscription.id
 
 -- name: happenings
--- Locked, so that of two who spread at once the second takes others.
+-- Of the events that are known here: others are left to those who know them. Locked, so that of two who spread at once the
+-- second takes others.
 SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
        outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
        outbox.started_at, outbox.labels, outbox.error, outbox.detail,
@@ -106,6 +107,7 @@ SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, 
   LEFT JOIN tidewheel.tenant ON tenant.id = lane.tenant
   LEFT JOIN tidewheel.schedule ON schedule.id = outbox.schedule_id
   LEFT JOIN tidewheel.tenant AS owner ON owner.id = schedule.tenant
+ WHERE outbox.event = ANY ($2::text[])
  ORDER BY outbox.id
  LIMIT $1
    FOR UPDATE OF outbox SKIP LOCKED

@@ -429,6 +429,18 @@ CREATE TABLE api_key (
     burst        INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- Secrets that jobs may name, encrypted before they come here; the key is never here. See `store.sealing`.
+CREATE TABLE secret (
+    tenant     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    version    INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    changed_by TEXT NOT NULL,
+    key_id     TEXT NOT NULL,
+    sealed     BLOB NOT NULL,
+    PRIMARY KEY (tenant, name)
+) STRICT;
+
 -- Who changed what. Entries are added, and removed when they are old; none is changed.
 CREATE TABLE audit (
     id      BLOB NOT NULL PRIMARY KEY,

@@ -9,6 +9,7 @@ UNION ALL SELECT 'queue_cap', count(*) FROM queue_cap
 UNION ALL SELECT 'limit_rule', count(*) FROM limit_rule
 UNION ALL SELECT 'limit_key', count(*) FROM limit_key
 UNION ALL SELECT 'api_key', count(*) FROM api_key
+UNION ALL SELECT 'secret', count(*) FROM secret
 UNION ALL SELECT 'audit', count(*) FROM audit
 UNION ALL SELECT 'channel', count(*) FROM channel
 UNION ALL SELECT 'subscription', count(*) FROM subscription
@@ -74,6 +75,9 @@ SELECT * FROM limit_key ORDER BY tenant, key LIMIT -1 OFFSET :skip
 
 -- name: copy_api_key
 SELECT * FROM api_key ORDER BY id LIMIT -1 OFFSET :skip
+
+-- name: copy_secret
+SELECT * FROM secret ORDER BY tenant, name LIMIT -1 OFFSET :skip
 
 -- name: copy_audit
 SELECT * FROM audit ORDER BY id LIMIT -1 OFFSET :skip

@@ -10,33 +10,38 @@ INSERT INTO log_fresh (low, high, first_at, last_at, lines, chars)
 VALUES (:low, :high, :first_at, :last_at, :lines, :chars)
 
 -- name: logs
--- The next pieces beyond a line, as many as have `:limit` lines together.
-SELECT job_id, token, first, last, id, lines
+-- The next pieces beyond a line, as many as have `:limit` lines together, or `:bytes`. Their lines are read at the end, of
+-- those pieces alone.
+SELECT log.job_id, log.token, log.first, log.last, log.id, log.lines
   FROM (
-       SELECT *, sum(last - first + 1) OVER (ORDER BY token, first, id ROWS UNBOUNDED PRECEDING) - (last - first + 1) AS before
+       SELECT id, sum(count) OVER near - count AS before, sum(size) OVER near - size AS bytes_before
          FROM (
-              SELECT job_id, token, first, last, id, lines
+              SELECT token, first, id, last - first + 1 AS count, octet_length(lines) AS size
                 FROM log
                WHERE job_id = :id AND token >= :token AND (token, last) > (:token, :number)
                ORDER BY token, first, id
                LIMIT :limit)
-       )
- WHERE before < :limit
- ORDER BY token, first, id
+       WINDOW near AS (ORDER BY token, first, id ROWS UNBOUNDED PRECEDING)
+       ) AS counted
+ CROSS JOIN log ON log.id = counted.id
+ WHERE counted.before < :limit AND counted.bytes_before < :bytes
+ ORDER BY log.token, log.first, log.id
 
 -- name: last_logs
--- The last pieces before a line, as many as have `:limit` lines together.
-SELECT job_id, token, first, last, id, lines
+-- The last pieces before a line, in the same way.
+SELECT log.job_id, log.token, log.first, log.last, log.id, log.lines
   FROM (
-       SELECT *, sum(last - first + 1) OVER (ORDER BY token DESC, first DESC, id ROWS UNBOUNDED PRECEDING) - (last - first + 1) AS beyond
+       SELECT id, sum(count) OVER near - count AS beyond, sum(size) OVER near - size AS bytes_beyond
          FROM (
-              SELECT job_id, token, first, last, id, lines
+              SELECT token, first, id, last - first + 1 AS count, octet_length(lines) AS size
                 FROM log
                WHERE job_id = :id AND token <= :token AND (token, first) < (:token, :number)
                ORDER BY token DESC, first DESC, id
                LIMIT :limit)
-       )
- WHERE beyond < :limit
+       WINDOW near AS (ORDER BY token DESC, first DESC, id ROWS UNBOUNDED PRECEDING)
+       ) AS counted
+ CROSS JOIN log ON log.id = counted.id
+ WHERE counted.beyond < :limit AND counted.bytes_beyond < :bytes
 
 -- name: segments_with
 SELECT segment.first_at, segment.last_at, segment.low, segment.high

@@ -72,6 +72,7 @@ DELETE FROM subscription
 RETURNING id
 
 -- name: happenings
+-- Of the events that are known here: others are left to those who know them.
 SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, owner.name), lane.queue, lane.kind,
        outbox.job_id, outbox.token, outbox.schedule_id, schedule.name, outbox.failures, outbox.losses, outbox.due_at,
        outbox.started_at, outbox.labels, outbox.error, outbox.detail,
@@ -95,6 +96,7 @@ SELECT outbox.id, outbox.at, outbox.event, coalesce(outbox.tenant, tenant.name, 
   LEFT JOIN tenant ON tenant.id = lane.tenant
   LEFT JOIN schedule ON schedule.id = outbox.schedule_id
   LEFT JOIN tenant AS owner ON owner.id = schedule.tenant
+ WHERE outbox.event IN (SELECT value FROM json_each(:known))
  ORDER BY outbox.id
  LIMIT :limit
 
