@@ -94,6 +94,8 @@ async def test_a_poison_pill_is_quarantined_and_its_siblings_finish(kind: str) -
 
         assert (poison.state, reason_of(poison), poison.losses) == (State.DEAD, "quarantined", 3)
         assert {job.state for job in done} == {State.SUCCEEDED}
+        if kind == "kill_runner":
+            assert {job.losses for job in done} == {0}, "it is held against the one whose code it was, and nobody else"
         await safe(arena, executions=9)
 
 

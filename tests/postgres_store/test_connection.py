@@ -385,12 +385,15 @@ def scattered(backends: list[Any]) -> Iterator[None]:
     """Let all stores work on these sessions, a different one each time."""
     turns = itertools.cycle(backends)
 
-    @asynccontextmanager
-    async def connection() -> AsyncIterator[Any]:
-        yield Scattered(turns)
+    async def acquire(_: Database) -> Any:
+        return Scattered(turns)
+
+    async def release(_: Database, _connection: Any, _within: float | None) -> None:
+        pass
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Database, "_connection", lambda _: connection())
+        patch.setattr(Database, "_acquire", acquire)
+        patch.setattr(Database, "_release", release)
         yield
 
 

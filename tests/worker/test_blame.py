@@ -51,6 +51,8 @@ def test_of_a_loop_that_is_stuck_the_overdue_run_is_to_blame_and_the_others_are_
 
 def test_of_a_loop_that_does_not_answer_all_are_suspects_if_nobody_is_overdue(member: Any) -> None:
     runs = [a_run(), a_run()]
+    for run in runs:
+        member.page.begun(run.job_id.bytes, run.token)
     member.stuck = Stuck(None)
 
     ends = ends_of(member, runs, 0.5)
@@ -58,6 +60,25 @@ def test_of_a_loop_that_does_not_answer_all_are_suspects_if_nobody_is_overdue(me
     assert [end.cause for end in ends] == [Cause.CRASHED] * 2
     assert {end.error and end.error.message for end in ends} == {"its process did not answer any more and was ended"}
     assert ends_of(member, [], 0.5) == []
+
+
+def test_who_called_exit_is_to_blame_whoever_had_the_loop(member: Any) -> None:
+    one, other = a_run(), a_run()
+    member.page.blame(one.job_id.bytes, one.token)
+    member.page.enter(other.job_id.bytes, other.token, 1.0)
+
+    assert [end.job_id for end in ends_of(member, [other, one], 0.5)] == [one.job_id]
+
+
+def test_who_had_not_begun_or_had_ended_is_no_suspect_when_nobody_had_the_loop(member: Any) -> None:
+    waiting, claimed_ahead, ended, other = a_run(), a_run(), a_run(), a_run()
+    for run in (ended, waiting, other):
+        member.page.begun(run.job_id.bytes, run.token)
+    member.page.over(ended.job_id.bytes, ended.token)
+
+    ends = ends_of(member, [claimed_ahead, ended, waiting], 0.5)
+
+    assert [(end.job_id, end.cause) for end in ends] == [(waiting.job_id, Cause.CRASHED)]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A runner in this process: what it does when store or blobs are away, and how it tells who has its loop."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from datetime import timedelta
 from functools import partial
@@ -30,6 +31,7 @@ from tidewheel.worker.reports import Reports
 from tidewheel.worker.runner import Runner
 from tidewheel.worker.secrets import Secrets
 from tidewheel.worker.settler import Settler
+from tidewheel.worker.slots import before_exit
 
 ONCE = Options(retry=RetryPolicy(max_attempts=1))
 OF_PARENT = f'{{"of": {{"$result_of": "{uuid4()}"}}}}'
@@ -260,6 +262,52 @@ async def test_whose_code_has_the_loop_is_known_in_a_task_that_it_began() -> Non
     assert running.page.current is None, "nobody's code is executed here"
     gate.set()
     await running.close()
+
+
+async def test_who_ends_the_process_is_known_also_in_a_task_or_thread_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[tuple[int, UUID | None]] = []
+
+    def end(status: int) -> None:
+        blamed = running.page.blamed
+        ended.append((status, None if blamed is None else blamed.job_id))
+
+    async def below() -> None:
+        os._exit(3)
+
+    async def above() -> str:
+        await asyncio.gather(below(), asyncio.to_thread(os._exit, 4))
+        return "7"
+
+    gate = asyncio.Event()
+    running = Served(above=above, waits=partial(_waits, gate))
+    monkeypatch.setattr(os, "_exit", end)
+    before_exit(running.runner.tell_who_exits)
+    await running.clock.sleep(0)
+    run = a_run(kind="above")
+    running.accept(a_run(kind="waits"), run)
+    await running.outcome()
+
+    assert sorted(ended) == [(3, run.job_id), (4, run.job_id)]
+    gate.set()
+    await running.close()
+
+
+async def test_the_page_tells_which_runs_wait_in_the_middle_of_their_code() -> None:
+    gate = asyncio.Event()
+    served = Served(waits=partial(_waits, gate))
+    await served.clock.sleep(0)
+    run = a_run(kind="waits")
+    served.accept(run)
+    while not served.page.under_way:
+        await served.clock.sleep(0)
+    waiting = served.page.under_way
+    gate.set()
+    await served.outcome()
+
+    assert (waiting, served.page.under_way) == ({(run.job_id, run.token)}, set())
+    await served.close()
 
 
 async def test_the_page_tells_which_run_must_end_first() -> None:

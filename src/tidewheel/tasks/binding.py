@@ -52,6 +52,7 @@ class Caller:
     def __init__(self, function: Function, context: str | None = None) -> None:
         self._function = function
         self._context = context
+        self.wants_context: Final = context is not None
         parameters = list(inspect.signature(function).parameters.values())
         free = [p for p in parameters if p.name != context]
         _refuse_unstorable(function, free)

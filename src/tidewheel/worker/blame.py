@@ -16,13 +16,19 @@ def blames(member: Member) -> bool:
 
 
 def ends_of(member: Member, owned: Sequence[Run], rand: float) -> list[Outcome]:
-    """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all."""
+    """Return the outcomes of runs that may have killed their process: the one that had the loop, or else all under way.
+
+    Those that had not begun, or had ended and only wait for their outcome to be stored, are not to blame for anything.
+    """
     if member.stuck is not None and member.stuck.run is not None:
         late = Ended(end=End.TIMEOUT, message=f"{TOO_LONG} and did not stop; its runner was ended")
         blamed = [run for run in owned if run.job_id == member.stuck.run.job_id]
         return [outcome_of(run, Ended(end=End.STOPPED) if run.cancelling else late, rand) for run in blamed]
-    current = member.page.current
-    suspects = [run for run in owned if current is not None and run.job_id == current.job_id] or owned
+    current = member.page.blamed or member.page.current
+    under_way = member.page.under_way
+    suspects = [run for run in owned if current is not None and run.job_id == current.job_id] or [
+        run for run in owned if (run.job_id, run.token) in under_way
+    ]
     ended = Ended(end=End.SIGNAL, message=f"its process {_how(member.stuck, member.exit_code or 0)}")
     return [outcome_of(run, ended, rand) for run in suspects]
 

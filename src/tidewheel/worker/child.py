@@ -1,6 +1,7 @@
 """A child of the supervisor, from its first word to its last: set up, take and serve jobs, stop some, drain."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -170,6 +171,8 @@ async def work(greeting: Greeting, open_all: Open, build: Build) -> None:
         child, name, slots = Child(workshop, part), greeting.setup.part.partition("-")[0], greeting.setup.slots
         greeting.registry.gauge(SLOTS, lambda: slots_of(name, slots, part.busy))
         stack.push_async_callback(send_last_spans, tracing.start(greeting.setup.otel, greeting.setup.name))
+        gc.collect()
+        gc.freeze()  # what is there now stays there, and need not be looked at whenever there may be garbage
         greeting.link.send(Ready())
         await child.live(greeting.words)
 

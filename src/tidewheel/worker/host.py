@@ -26,8 +26,8 @@ from tidewheel.tasks.signals import Fatal
 from tidewheel.worker.ahead import Pace, Waiting
 from tidewheel.worker.capacity import Unstarted, free_of
 from tidewheel.worker.child import Workshop
-from tidewheel.worker.execution import AGAIN_AFTER, Away, Executor, Order
-from tidewheel.worker.live import LiveRun
+from tidewheel.worker.execution import AGAIN_AFTER, Away, Execution, Executor, Order
+from tidewheel.worker.live import Alarm, LiveRun
 from tidewheel.worker.loop_watch import LONGEST_SILENCE
 from tidewheel.worker.preempt import next_to_resume, victim
 from tidewheel.worker.reports import Report
@@ -83,6 +83,7 @@ class Host:
         self._random = random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._changed = asyncio.Event()
         self._wake: Callable[[], None] = self._changed.set
+        self._alarm = Alarm(self._live.values(), workshop.clock)
         self._time = StoreTime(workshop.clock)
         self._expected = 0.0
 
@@ -92,11 +93,8 @@ class Host:
         self._wake = wake
 
     def wanted(self) -> ClaimRequest | None:
-        room = self._slots - self._running
-        ahead = self._pace.ahead()
-        more = room + ahead - len(self._waiting)
-        if room > 0 or more > (self._slots + ahead) // 2:
-            request = msgspec.structs.replace(self._request, limit=max(more, 1))
+        if limit := self._wish():
+            request = msgspec.structs.replace(self._request, limit=limit)
             return self._reservation.apply(request, self._free())
         weakest = None if self._waiting else victim(self._live.values())
         if weakest is None:
@@ -114,7 +112,7 @@ class Host:
         for run in claimed.runs:
             self._reservation.taken(run.needs)
             if self._running < self._slots or self._push_aside(run):
-                self._start(run)
+                self._start(self._enter(run))
             else:
                 self._waiting.add(run)
         self._watch_standstill()
@@ -138,7 +136,7 @@ class Host:
             await self._clock.sleep(LOOK_EVERY)
             for live in list(self._live.values()):
                 if live.paused_at is not None and self._clock.monotonic() - live.paused_at > self._longest_pause:
-                    live.resume(self._grace)
+                    live.resume()
             if self._live and await self._reservation.look(self._request, self._free()):
                 self._wake()
 
@@ -149,7 +147,7 @@ class Host:
             self._workshop.settler.add(Outcome(run.job_id, run.token, Cause.STOPPED))
         for live in self._named(wanted):
             if live.paused:
-                live.resume(self._grace)
+                live.resume()
             live.stop(End.STOPPED, self._grace)
 
     def expect(self, now: float) -> None:
@@ -189,17 +187,28 @@ class Host:
 
     # One run
 
-    def _start(self, run: Run) -> None:
+    def _enter(self, run: Run) -> LiveRun:
         entry = self._tasks[run.kind].entry if run.kind in self._tasks else None
-        live = LiveRun(run, entry.preempt if entry else "never", self._open(run), self._clock)
+        live = LiveRun(run, entry.preempt if entry else "never", self._open(run), self._alarm)
         self._live[live.key] = live
-        serving = asyncio.create_task(self._serve(live))
+        return live
+
+    def _start(self, live: LiveRun) -> None:
+        serving = asyncio.create_task(self._serve_in_turn(live))
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
 
+    async def _serve_in_turn(self, live: LiveRun | None) -> None:
+        """Serve a run, then in its place those that wait, one after the other."""
+        while live is not None:
+            try:
+                await self._serve(live)
+            finally:
+                live = self._leave(live)
+
     async def _serve(self, live: LiveRun) -> None:
         run = live.run
-        concern(run)  # for this task, which is the run's own
+        concern(run)  # for this task, which serves one run at a time
         now = self._time.seconds(self._clock.monotonic())
         try:
             outcome = refused(run, now, known=run.kind in self._tasks)
@@ -215,8 +224,6 @@ class Host:
             _log.exception("job %s could not be run", run.job_id)
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
             self._workshop.settler.add(outcome_of(run, ended, self._random.random()))
-        finally:
-            self._leave(live)
 
     async def _carry_out(self, live: LiveRun) -> Outcome:
         """Run a job, in a span if there are any here."""
@@ -241,8 +248,15 @@ class Host:
             return self._judge(live, ended_by(error))
         except TideError as error:
             return self._judge(live, Ended(end=End.ERROR, message=str(error)))
-        started_at = self._time.instant(self._clock.monotonic())
-        execution = await task.executor.start(order, live.report)
+        page, started_at = self._workshop.page, self._time.instant(self._clock.monotonic())
+        page.begun(run.job_id.bytes, run.token)  # before it can do any harm
+        try:
+            return await self._see_through(live, await task.executor.start(order, live.report), started_at)
+        finally:
+            page.over(run.job_id.bytes, run.token)
+
+    async def _see_through(self, live: LiveRun, execution: Execution, started_at: datetime) -> Outcome:
+        run = live.run
         try:
             live.started(execution, options_of(run.options).timeout.total_seconds(), self._grace)
             self._expects(live)  # before the next turn of the loop, which may never come
@@ -267,6 +281,8 @@ class Host:
             return self._judge(live, Ended(end=End.FATAL, message=str(error), usage=ended.usage), started_at)
         except TideError as error:
             return self._judge(live, Ended(end=End.ERROR, message=str(error), usage=ended.usage), started_at)
+        if location is None:
+            return outcome
         return msgspec.structs.replace(outcome, result=result, result_location=location)
 
     def _judge(self, live: LiveRun, ended: Ended, started_at: datetime | None = None) -> Outcome:
@@ -291,7 +307,14 @@ class Host:
 
     @property
     def _running(self) -> int:
-        return sum(not live.paused for live in self._live.values())
+        return len(self._live) - sum([live.paused_at is not None for live in self._live.values()])
+
+    def _wish(self) -> int:
+        """Return how many more runs are wanted; none as long as they are too few for a claim."""
+        room = self._slots - self._running
+        ahead = self._pace.ahead()
+        more = room + ahead - len(self._waiting)
+        return max(more, 1) if room > 0 or more > (self._slots + ahead) // 2 else 0
 
     def _named(self, keys: Iterable[RunKey]) -> list[LiveRun]:
         return [self._live[key] for key in keys if key in self._live]
@@ -316,25 +339,31 @@ class Host:
             weakest.stop(End.STOPPED, 0)
         return True
 
-    def _leave(self, live: LiveRun) -> None:
-        """Let the next one have the place, or a paused one go on in it, and look for more."""
+    def _leave(self, live: LiveRun) -> LiveRun | None:
+        """Return who has the place next, unless a paused one goes on in it, and look for more."""
         del self._live[live.key]
         self._pace.note(self._clock.monotonic() - live.since, suspended=True)
-        while self._running < self._slots and self._fill_one():
-            pass
+        entered = self._fill()
+        for other in entered[1:]:
+            self._start(other)
         self._watch_standstill()
-        self._changed.set()
+        if not self._waiting or self._wish():
+            self._changed.set()
         self._wake()
+        return entered[0] if entered else None
 
-    def _fill_one(self) -> bool:
-        paused = next_to_resume(self._live.values()) if self._running < len(self._live) else None
-        if paused is not None and ((urgent := self._waiting.most_urgent) is None or paused.priority <= urgent):
-            paused.resume(self._grace)
-        elif (run := self._waiting.pop()) is not None:
-            self._start(run)
-        else:
-            return False
-        return True
+    def _fill(self) -> list[LiveRun]:
+        """Let paused runs go on, or those enter that wait, while there are slots; return the latter."""
+        entered = []
+        while self._running < self._slots:
+            paused = next_to_resume(self._live.values()) if self._running < len(self._live) else None
+            if paused is not None and ((urgent := self._waiting.most_urgent) is None or paused.priority <= urgent):
+                paused.resume()
+            elif (run := self._waiting.pop()) is not None:
+                entered.append(self._enter(run))
+            else:
+                break
+        return entered
 
     def _watch_standstill(self) -> None:
         """Count anew how long no slot has become free, while there is something that waits for one."""

@@ -2,7 +2,8 @@
 
 The supervisor writes until when the lease holds. A runner writes which run its event loop is in the middle of, and
 until when that one may take: if the loop hangs, the supervisor still knows whom to blame. Every child that takes jobs
-also writes when its loop last turned: code that a run left to the loop hangs it unseen.
+also writes when its loop last turned: code that a run left to the loop hangs it unseen. And which runs have begun and
+wait for something: if it dies while nobody has the loop, one of those may be the reason, and no other.
 """
 
 import mmap
@@ -11,7 +12,7 @@ import struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
-SIZE: Final = mmap.PAGESIZE
+SIZE: Final = 64 * mmap.PAGESIZE
 _LEASE: Final = struct.Struct("<d")
 _CURRENT: Final = struct.Struct("<16sqd")
 _CURRENT_AT: Final = 64  # a cache line of its own
@@ -20,6 +21,9 @@ _TURNED_AT: Final = 192
 _EXPECTED: Final = struct.Struct("<d16sqd")
 _EXPECTED_AT: Final = 256
 _EXCUSED_AT: Final = 320
+_BEGUN: Final = struct.Struct("<16sq")
+_BEGUN_AT: Final = 384
+_MOST_BEGUN: Final = (SIZE - _BEGUN_AT) // _BEGUN.size
 _NOBODY: Final = bytes(_CURRENT.size)
 _NO_ID: Final = bytes(16)
 
@@ -51,6 +55,10 @@ class Page:
         if fd is None:
             os.ftruncate(self.fd, SIZE)
         self._memory = mmap.mmap(self.fd, SIZE)
+        self._begun: dict[tuple[bytes, int], int] = {}
+        """Where the runs stand that were written here as begun."""
+        self._given_up: list[int] = []
+        """Places that are free again."""
 
     @property
     def lease_until(self) -> float:
@@ -87,6 +95,27 @@ class Page:
     def blamed(self) -> Current | None:
         """The run because of which the child wants to be ended."""
         return self._read(_BLAMED_AT)
+
+    def begun(self, job_id: bytes, token: int) -> None:
+        """Note a run that is under way, from now on until `over`."""
+        place = self._given_up.pop() if self._given_up else len(self._begun)
+        if place < _MOST_BEGUN:  # of more than ten thousand the last ones are never suspected
+            self._begun[job_id, token] = place
+            _BEGUN.pack_into(self._memory, _BEGUN_AT + place * _BEGUN.size, job_id, token)
+
+    def over(self, job_id: bytes, token: int) -> None:
+        """Note that nothing can happen any more because of a run."""
+        place = self._begun.pop((job_id, token), None)
+        if place is not None:
+            self._given_up.append(place)
+            _BEGUN.pack_into(self._memory, _BEGUN_AT + place * _BEGUN.size, _NO_ID, 0)
+
+    @property
+    def under_way(self) -> set[tuple[UUID, int]]:
+        """The runs that were under way when the child died."""
+        entries = memoryview(self._memory)[_BEGUN_AT : _BEGUN_AT + _MOST_BEGUN * _BEGUN.size]
+        with entries:
+            return {(UUID(bytes=job_id), token) for job_id, token in _BEGUN.iter_unpack(entries) if token}
 
     def turn(self, now: float) -> None:
         """Note that the loop turns; for a callback of its own, so nobody's code has the loop."""

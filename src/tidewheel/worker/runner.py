@@ -107,9 +107,13 @@ class Runner:
 
     def tell_who_has_the_loop(self) -> None:
         """Write on the page whose code is being executed; called in the middle of it."""
-        sink = current_sink.get()
-        for slot in self._serving({sink.key}) if isinstance(sink, Report) else []:
+        for slot in self._in_the_middle():
             slot.entered()
+
+    def tell_who_exits(self) -> None:
+        """Write on the page whose code is about to end this process; called in the middle of it, in any thread."""
+        for slot in self._in_the_middle():
+            slot.blame()
 
     def release_waiting(self) -> None:
         """Give back what was not started."""
@@ -193,6 +197,11 @@ class Runner:
 
     def _serving(self, keys: set[RunKey]) -> list[Slot]:
         return [slot for slot in self._slots if slot.run is not None and (slot.run.job_id, slot.run.token) in keys]
+
+    def _in_the_middle(self) -> list[Slot]:
+        """Return the slot whose code this is called in, which may be in a task of its own, if there is one."""
+        sink = current_sink.get()
+        return self._serving({sink.key}) if isinstance(sink, Report) else []
 
     def _end(self, slot: Slot, end: End) -> None:
         """Cancel a run; if it goes on all the same, let the supervisor end this whole process."""

@@ -10,7 +10,7 @@ import os
 import types
 from collections.abc import Callable, Coroutine, Generator
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import NO_DELAY
@@ -77,6 +77,8 @@ class Slot:
     def body_ended(self) -> None:
         """Note that the code of the run has ended; from now on it cannot be cancelled any more."""
         self._over = True
+        if self.has_suspended:
+            self._page.over(self._key, self._token)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -113,6 +115,7 @@ class Slot:
         self.has_suspended = True
         if self.report is not None:
             self.report.speak_up()
+        self._page.begun(self._key, self._token)
         self._owner.on_suspended(self)
 
     def call_after(self, seconds: float, call: "Callable[[Slot], None]") -> None:
@@ -154,6 +157,21 @@ def end_copies() -> None:
             setattr(Slot, method, end)
 
     os.register_at_fork(after_in_child=make_them_end)
+
+
+def before_exit(tell: Callable[[], None]) -> None:
+    """Have someone told before code of a task ends this process by `os._exit`.
+
+    It may do so in a task or a thread of its own, which no slot sees. Copies of this process may end as they like.
+    """
+    original, leave = os.getpid(), os._exit
+
+    def leave_known(status: int) -> NoReturn:
+        if os.getpid() == original:
+            tell()
+        leave(status)
+
+    os._exit = leave_known
 
 
 class Steps(Protocol):

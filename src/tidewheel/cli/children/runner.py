@@ -16,7 +16,7 @@ from tidewheel.worker.child import Workshop, run_child, work
 from tidewheel.worker.executors.http import HttpTask
 from tidewheel.worker.executors.inline import CallerTask, InlineTask, Tools
 from tidewheel.worker.runner import Runner
-from tidewheel.worker.slots import end_copies
+from tidewheel.worker.slots import before_exit, end_copies
 
 _NOTHING: Final[Resources] = {}
 """Jobs that ask for resources run at the host."""
@@ -42,7 +42,9 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
     keep_runs_apart()
     route_output()
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch, shop.numbers)
-    return Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
+    runner = Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
+    before_exit(runner.tell_who_exits)
+    return runner
 
 
 if __name__ == "__main__":

@@ -2,14 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias, TypeVar
 
 import asyncpg
 
 from tidewheel.clock import Clock, SystemClock
-from tidewheel.errors import Invalid, OutcomeUnknown, StoreFull, Unavailable
+from tidewheel.errors import Invalid, OutcomeUnknown, StoreFull, TideError, Unavailable
 from tidewheel.store.queries import load
 
 T = TypeVar("T")
@@ -108,57 +108,62 @@ class Database:
     async def _run(self, work: Work[T], when_cut_off: type[Unavailable]) -> T:
         for turn in range(_TRIES):
             try:
-                async with self._connection() as connection, _in_our_words(connection, when_cut_off):
-                    return await work(connection)
+                return await self._once(work, when_cut_off)
             except asyncpg.CheckViolationError as error:
                 # A row without a partition violates no constraint that has a name.
                 if error.constraint_name is not None or turn == _TRIES - 1:
                     raise
-                async with self._connection() as connection, _in_our_words(connection, Unavailable):
-                    await connection.fetchval(SQL["prepare_days"], 7)
+                await self._once(lambda connection: connection.fetchval(SQL["prepare_days"], 7), Unavailable)
             except _LOST_RACES as error:
                 if turn == _TRIES - 1:
                     raise Unavailable(f"PostgreSQL kept refusing a concurrent change: {error}") from error
                 await self.clock.sleep(self._random.uniform(0, 0.002 * 2**turn))
         raise AssertionError("unreachable")
 
-    @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
+    async def _once(self, work: Work[T], when_cut_off: type[Unavailable]) -> T:
+        """Run work on a connection. Every claim waits for this twice, so it is without the ceremony of contexts."""
+        connection, patience = await self._acquire(), None
         try:
-            connection = await self._pool.acquire()
-        except LOST as error:
-            raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
-        patience = None
-        try:
-            yield connection
+            return await work(connection)
         except asyncio.CancelledError:
             patience = LET_GO_WITHIN
             raise
+        except _CUT_OFF as error:
+            raise when_cut_off(f"the connection to PostgreSQL was lost: {error}") from error
+        except asyncpg.PostgresError as error:
+            if isinstance(error, asyncpg.DataError):
+                # A value that the driver cannot encode leaves the transaction open that the statement's parsing began.
+                await connection.reset()
+            if (told := _in_our_words(error, when_cut_off)) is None:
+                raise
+            raise told from error
         finally:
-            with suppress(TimeoutError):  # which ends the connection
-                await self._pool.release(connection, timeout=patience)
+            await self._release(connection, patience)
+
+    async def _acquire(self) -> Connection:
+        try:
+            return await self._pool.acquire()
+        except LOST as error:
+            raise Unavailable(f"PostgreSQL cannot be reached: {error}") from error
+
+    async def _release(self, connection: Connection, within: float | None) -> None:
+        with suppress(TimeoutError):  # which ends the connection
+            await self._pool.release(connection, timeout=within)
 
 
-@asynccontextmanager
-async def _in_our_words(connection: Connection, when_cut_off: type[Unavailable]) -> AsyncIterator[None]:
-    try:
-        yield
-    except asyncpg.DiskFullError as error:
-        raise StoreFull(f"PostgreSQL has no room left: {error}") from error
-    except asyncpg.ReadOnlySQLTransactionError as error:
-        raise Unavailable(f"this PostgreSQL only answers reads: {error}") from error
-    except asyncpg.QueryCanceledError as error:
-        raise Unavailable(f"PostgreSQL broke this off: {error}") from error
-    except asyncpg.DataError as error:
-        # A value that the driver cannot encode leaves the transaction open that the statement's parsing began.
-        await connection.reset()
-        raise Invalid("value", f"cannot be stored: {error}") from error
-    except _CUT_OFF as error:
-        raise when_cut_off(f"the connection to PostgreSQL was lost: {error}") from error
-    except asyncpg.PostgresError as error:
-        if (trouble := _trouble(error, when_cut_off)) is None:
-            raise
-        raise trouble from error
+def _in_our_words(error: asyncpg.PostgresError, when_cut_off: type[Unavailable]) -> TideError | None:
+    """Return what an error of the driver stands for; None for one that is about what was asked, and for its asker."""
+    match error:
+        case asyncpg.DiskFullError():
+            return StoreFull(f"PostgreSQL has no room left: {error}")
+        case asyncpg.ReadOnlySQLTransactionError():
+            return Unavailable(f"this PostgreSQL only answers reads: {error}")
+        case asyncpg.QueryCanceledError():
+            return Unavailable(f"PostgreSQL broke this off: {error}")
+        case asyncpg.DataError():
+            return Invalid("value", f"cannot be stored: {error}")
+        case _:
+            return _trouble(error, when_cut_off)
 
 
 def _trouble(error: asyncpg.PostgresError, when_cut_off: type[Unavailable]) -> Unavailable | None:

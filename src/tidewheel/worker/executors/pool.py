@@ -1,6 +1,7 @@
 """A runner of plain functions as the host sees it: a tree, a channel, two streams, and the run that it has now."""
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 from datetime import timedelta
@@ -37,6 +38,9 @@ class Child(asyncio.Protocol):
         self._place = place
         self._loop = asyncio.get_running_loop()
         self._outputs = (Output("stdout"), Output("stderr"))
+        self._unread = select.poll()
+        for output in self._outputs:
+            output.register(self._unread)
         self._ours, theirs = socket.socketpair()
         self._ours.setblocking(False)  # noqa: FBT003 - it has no name
         fds = [theirs.detach(), *(output.write_end for output in self._outputs)]
@@ -138,8 +142,9 @@ class Child(asyncio.Protocol):
     def _wind_up(self, done: Done) -> None:
         """End the run, now if the runner goes on, else once all of its tree is gone."""
         assert self._run is not None
-        for output in self._outputs:
-            output.drain()
+        if self._unread.poll(0):
+            for output in self._outputs:
+                output.drain()
         if done.last or self._run.was_disturbed:
             self.retire()
         else:

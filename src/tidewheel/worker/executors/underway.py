@@ -46,7 +46,7 @@ class Underway:
 
     async def wait(self) -> Ended:
         """Return how it ended, once it and every process that it left behind are gone."""
-        return await asyncio.shield(self._ended)
+        return await self._ended
 
     def stop(self, end: End, grace: float) -> None:
         """Ask it to end, and kill all of it if it has not within `grace` seconds. A second call may shorten that."""

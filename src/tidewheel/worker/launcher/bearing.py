@@ -6,11 +6,13 @@ modules, is not seen.
 """
 
 import gc
+import importlib
 import locale
 import os
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 _SIGNALS: Final = tuple(
@@ -21,6 +23,10 @@ _LIMITS: Final = (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NOF
 _TIMERS: Final = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _ROOM: Final = 64
 """How many files may have been left open before it counts."""
+
+
+getsignal: Final[Callable[[int], Any]] = importlib.import_module("_signal").getsignal
+"""What `signal.getsignal` calls; that turns each answer into an enumeration, which takes longer than all else here."""
 
 
 class Bearing(NamedTuple):
@@ -47,7 +53,7 @@ def bearing() -> Bearing:
     return Bearing(
         umask=umask,
         nice=os.getpriority(os.PRIO_PROCESS, 0),
-        handlers=tuple(signal.getsignal(number) for number in _SIGNALS),
+        handlers=tuple(getsignal(number) for number in _SIGNALS),
         blocked=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         timers=tuple(signal.getitimer(which)[0] > 0 for which in _TIMERS),
         limits=tuple(resource.getrlimit(which) for which in _LIMITS),

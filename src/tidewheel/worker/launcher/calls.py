@@ -11,7 +11,7 @@ from tidewheel.tasks.ending import ended_by
 from tidewheel.worker.launcher.messages import Done, DoneEnd
 
 
-def call(caller: Caller, args: str, context: Context) -> Done:
+def call(caller: Caller, args: str, context: Context | None) -> Done:
     """Call a task with its arguments, JSON text of an object."""
     try:
         result = caller.call(context, args)

@@ -9,6 +9,7 @@ from tidewheel.model.outcome import MAX_LARGE_RESULT
 
 MAX_FRAME: Final = MAX_LARGE_RESULT + 256 * 1024
 
+_AT_ONCE: Final = 256 * 1024
 _LENGTH: Final = struct.Struct("!I")
 
 
@@ -21,12 +22,6 @@ def frame(data: bytes) -> bytes:
     return _LENGTH.pack(len(data)) + data
 
 
-def read_frame(source: socket.socket) -> bytes | None:
-    """Wait for one frame; None if the other side has closed."""
-    header = _read_exactly(source, _LENGTH.size)
-    return None if header is None else _read_exactly(source, _LENGTH.unpack(header)[0])
-
-
 class Frames:
     """Puts frames together from data as they come."""
 
@@ -35,6 +30,9 @@ class Frames:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """Take data, and yield each frame that is complete."""
+        if not self._buffer and len(data) == _LENGTH.size + int.from_bytes(data[: _LENGTH.size], "big"):
+            yield data[_LENGTH.size :]  # as most come: one frame, whole
+            return
         self._buffer += data
         while len(self._buffer) >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer)
@@ -48,12 +46,8 @@ class Frames:
             yield complete
 
 
-def _read_exactly(source: socket.socket, count: int) -> bytes | None:
-    parts = []
-    while count:
-        part = source.recv(min(count, 1 << 20))
-        if not part:
-            return None
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+def read_frames(source: socket.socket) -> Iterator[bytes]:
+    """Wait for one frame after the other until the other side closes."""
+    frames = Frames()
+    while data := source.recv(_AT_ONCE):
+        yield from frames.feed(data)

@@ -20,11 +20,12 @@ from tidewheel.observe.tracing import inside
 from tidewheel.tasks.binding import Caller
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.registry import Registry
-from tidewheel.worker.launcher.bearing import Bearing, bearing
+from tidewheel.worker.launcher.bearing import Bearing, bearing, getsignal
 from tidewheel.worker.launcher.calls import call
-from tidewheel.worker.launcher.frames import read_frame
+from tidewheel.worker.launcher.frames import read_frames
 from tidewheel.worker.launcher.messages import Done, Job, Ready
 from tidewheel.worker.launcher.speaking import Speaker, SpeakingHandler
+from tidewheel.worker.launcher.variables import Variables
 from tidewheel.worker.sandbox import environment, kernel, tree
 from tidewheel.worker.sandbox.limits import allow_data
 from tidewheel.worker.sandbox.place import is_as_given
@@ -51,7 +52,7 @@ class Runner:
         """The pid of the tree's root if the tree is not a namespace, and leftovers must be looked for below it."""
         self._speaker = Speaker(channel)
         self._decode = msgspec.json.Decoder(Job).decode
-        self._environment = dict(os.environ)
+        self._variables = Variables()
         self._streams = (_line_buffered(1), _line_buffered(2))
         self._told_to_stop = False
         self._context: Context | None = None
@@ -68,7 +69,7 @@ class Runner:
         gc.enable()
         self._bearing = bearing()
         self._speaker.say(Ready((*layers, "scratch", "environment", "shared-process")))
-        while (data := read_frame(self._channel)) is not None:
+        for data in read_frames(self._channel):
             done = self._carry_out(self._decode(data))
             self._speaker.say(done)
             if done.last:
@@ -105,7 +106,16 @@ class Runner:
         caller = self._caller(job.kind)
         if caller is None:
             return Done(end="unknown", message=f"the app has no task {job.kind!r}")
-        self._context = Context(
+        if getsignal(signal.SIGTERM) != self.on_stop:
+            signal.signal(signal.SIGTERM, self.on_stop)
+        self._context = self._context_of(job) if caller.wants_context else None
+        if self._told_to_stop and self._context is not None:
+            self._context.request_stop()
+        with inside(job.trace):
+            return call(caller, job.args, self._context)
+
+    def _context_of(self, job: Job) -> Context:
+        return Context(
             job_id=UUID(job.job_id),
             token=job.token,
             epoch=job.epoch,
@@ -114,11 +124,6 @@ class Runner:
             reporter=self._speaker,
             trace=job.trace,
         )
-        signal.signal(signal.SIGTERM, self.on_stop)
-        if self._told_to_stop:
-            self._context.request_stop()
-        with inside(job.trace):
-            return call(caller, job.args, self._context)
 
     def _caller(self, kind: str) -> Caller | None:
         """Return how to call a task, looked up once: most runners serve few kinds."""
@@ -144,7 +149,7 @@ class Runner:
             scratch=job.scratch,
             trace=job.trace,
         )
-        _make_environment({**self._environment, **told})
+        self._variables.make(told)
         sys.stdout, sys.stderr = self._streams
         try:
             yield
@@ -186,14 +191,6 @@ def _end_namespace_but_self() -> None:
                 pass
         os.sched_yield()
     raise RuntimeError("the init of this namespace is gone")
-
-
-def _make_environment(wanted: dict[str, str]) -> None:
-    """Have these variables and no others; most of them are there already."""
-    there = dict(os.environ)
-    for name in there.keys() - wanted.keys():
-        del os.environ[name]
-    os.environ.update(wanted.items() - there.items())
 
 
 def _line_buffered(fd: int) -> TextIO:

@@ -28,10 +28,15 @@ def descendants(root: int, *, stop: bool = False, keep: int = 0) -> Iterator[int
 def resident(pid: int | str) -> int:
     """Return how many bytes of a process are in memory; 0 if it is gone."""
     try:
-        with open(f"/proc/{pid}/statm", "rb", buffering=0) as file:  # noqa: PTH123 - some times a second for each task
-            return int(file.read(200).split()[1]) * _PAGE
+        file = os.open(f"/proc/{pid}/statm", os.O_RDONLY | os.O_CLOEXEC)  # after each function, so without ceremony
+    except OSError:
+        return 0
+    try:
+        return int(os.read(file, 200).split()[1]) * _PAGE
     except (OSError, IndexError):
         return 0
+    finally:
+        os.close(file)
 
 
 def threads_of_user(uid: int) -> int:
