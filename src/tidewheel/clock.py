@@ -16,8 +16,8 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Return the wall clock, aware and in UTC. It may step in either direction."""
 
-    def time_ns(self) -> int:
-        """Return the wall clock in nanoseconds since the epoch, for what is done very often."""
+    def time(self) -> float:
+        """Return the wall clock in seconds since the epoch, for what is done very often."""
 
     def monotonic(self) -> float:
         """Return seconds from some fixed moment. Never steps back, and counts the time a machine was suspended."""
@@ -36,7 +36,7 @@ class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    time_ns = staticmethod(time.time_ns)
+    time = staticmethod(time.time)
 
     def monotonic(self) -> float:
         return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)

@@ -14,7 +14,7 @@ from tests.contract.steps import settle, start, stores_on, submit
 from tidewheel.errors import Invalid
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.log import LogLine
-from tidewheel.model.log_piece import pieces_of_run
+from tidewheel.model.log_piece import mark_of, pieces_of_run
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
@@ -218,10 +218,10 @@ async def test_pieces_that_a_worker_put_together_are_lines_like_others(
 ) -> None:
     """A worker knows the lane of the run; whoever does not know it may leave it out."""
     run = await start(store, worker, "told")
-    begun = int(AT.timestamp()) * 10**9
-    said = [begun, "stdout", None, "one ☃", begun + 2500, "log", "info", 'two "quoted"']
+    begun = int(AT.timestamp()) * 10**6
+    said = [begun, mark_of("stdout", None), "one ☃", begun + 2, mark_of("log", "info"), 'two "quoted"']
     await store.append_pieces(pieces_of_run(run.job_id, run.token, 1, said, run.lane))
-    await store.append_pieces(pieces_of_run(run.job_id, run.token, 3, [begun, "log", "error", "three"]))
+    await store.append_pieces(pieces_of_run(run.job_id, run.token, 3, [begun, mark_of("log", "error"), "three"]))
     if words == "indexed":
         await index_all(backend, store)
     assert await store.logs(run.job_id) == [

@@ -1,14 +1,18 @@
 """Python's logging goes to the run that is under way."""
 
 import asyncio
+import io
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from tidewheel.logs import RunHandler
-from tidewheel.logs.handler import RunSink, current_sink, keep_runs_apart
+from tidewheel.logs.ending_together import STDERR
+from tidewheel.logs.handler import LARGE, RunSink, current_sink, keep_runs_apart
+from tidewheel.logs.streams import RoutedStream
 
 
 @contextmanager
@@ -19,22 +23,28 @@ def logging_to(sink: RunSink) -> Iterator[None]:
 
 
 class Sink:
+    room = 1000
+
     def __init__(self) -> None:
-        self.lines: list[tuple[str, str]] = []
+        self.said: list[Any] = []
+        self.pressed: list[str] = []
 
-    def log(self, level: str, text: str) -> None:
-        self.lines.append((level, text))
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        return [(level.lower(), text) for level, text in zip(self.said[1::3], self.said[2::3], strict=True)]
 
-    def output(self, stream: str, data: str) -> None:
-        self.lines.append((stream, data))
+    def time(self) -> float:
+        return 17.0
+
+    def press(self, text: str) -> None:
+        self.pressed.append(text)
 
 
-class Broken:
-    def log(self, level: str, text: str) -> None:
-        raise RuntimeError(level + text)
+class Broken(Sink):
+    room = 0
 
-    def output(self, stream: str, data: str) -> None:
-        raise RuntimeError(stream + data)
+    def press(self, text: str) -> None:
+        raise RuntimeError(text)
 
 
 @pytest.fixture
@@ -92,6 +102,31 @@ def test_a_bad_call_is_shown_and_fails_nothing(logger: logging.Logger) -> None:
         "its arguments cannot be shown: RuntimeError)",
     ]
     assert "apples" in sink.lines[0][1]
+
+
+def test_a_sink_is_told_when_it_holds_much_or_something_large(logger: logging.Logger) -> None:
+    sink = Sink()
+    sink.room = 6
+    with logging_to(sink):
+        for text in ("one", "two", "three", "x" * (LARGE + 1)):
+            logger.info(text)
+            if text == "three":
+                sink.said.clear()
+
+    assert sink.pressed == ["three", "x" * (LARGE + 1)]
+
+
+def test_what_is_printed_reaches_the_run_and_only_text_is_taken() -> None:
+    sink, original = Sink(), io.StringIO()
+    stream = RoutedStream("stderr", original)
+    print("outside", file=stream)
+    with logging_to(sink):
+        print("inside", file=stream)
+        with pytest.raises(TypeError, match="must be str, not bytes"):
+            stream.write(b"raw")  # type: ignore[arg-type]
+
+    assert original.getvalue() == "outside\n"
+    assert sink.said == [17, STDERR, "inside", 17, STDERR, "\n"]
 
 
 def test_a_broken_sink_fails_nothing(logger: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,15 +1,18 @@
 """All that one run says, from bytes to numbered lines."""
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from tidewheel.logs import LogShipper, RunLog
+from tidewheel.logs.handler import LARGE, RunHandler, current_sink
 from tidewheel.logs.quota import LAST_LINES
-from tidewheel.logs.run_log import LARGE, MOST_SAID
+from tidewheel.logs.run_log import MOST_SAID
 from tidewheel.model.log import MAX_LEVEL, LogLine
 from tidewheel.model.log_piece import MAX_PIECE, Piece, lines_of
 from tidewheel.testing import FakeClock
@@ -271,3 +274,103 @@ async def test_levels_are_bounded(scene: Scene) -> None:
     run.log("LOUD\0", "odd")
     await scene.ended(run)
     assert [line.level for line in scene.lines] == ["x" * (MAX_LEVEL - 1) + "…", "LOUD\ufffd"]
+
+
+PRINTED: Final = [
+    ("stdout", "a"),
+    ("stdout", "\n"),
+    ("stdout", ""),
+    ("stdout", "\n"),
+    ("stderr", "☃"),
+    ("stderr", "\n"),
+]
+LOGGED: Final = [("info", "one"), ("error", "")]
+SPEECHES: Final[dict[str, Sequence[tuple[str, str | bytes]]]] = {
+    "logs": LOGGED,
+    "prints": PRINTED,
+    "both": [*PRINTED, *LOGGED],
+    "nothing": [],
+    "odd": [("info", "red \x1b[31mink\x07")],
+    "several lines": [("warning", "first\nsecond")],
+    "own level": [("Loud", "hear")],
+    "bytes": [("stdout", b"raw\nand torn")],
+    "half a line": [("stdout", "torn")],
+    "two halves": [("stdout", "a"), ("stderr", "\n")],
+    "long": [("info", "x" * (LARGE + 1))],
+    "much": [("info", "x" * LARGE)] * 100,
+}
+
+
+def hold(run: RunLog, speech: str) -> None:
+    for what, words in SPEECHES[speech]:
+        match what:
+            case "stdout" | "stderr":
+                run.output(what, words)
+            case level:
+                run.log(level, str(words))
+
+
+@pytest.mark.parametrize("others", [["logs"], ["prints"], ["odd", "both"], sorted(SPEECHES)])
+@pytest.mark.parametrize("speech", SPEECHES)
+async def test_a_run_that_ends_with_others_has_the_same_lines_as_alone(
+    scene: Scene, speech: str, others: list[str]
+) -> None:
+    alone = scene.run()
+    hold(alone, speech)
+    alone.end()
+    assert await scene.shipper.flush(JOB, 3)
+    expected, scene.lines = scene.lines, []
+
+    told: list[bool] = []
+    for number, name in enumerate([*others, speech, *others]):
+        run = RunLog(UUID(int=number), 3, scene.shipper, scene.clock)
+        hold(run, name)
+        run.end_soon(told.append)
+    assert await scene.shipper.flush(JOB, 3)
+
+    assert told == [True] * (2 * len(others) + 1)
+    mine = [msgspec.structs.replace(line, job_id=JOB) for line in scene.lines if line.job_id == UUID(int=len(others))]
+    assert mine == expected
+
+
+async def test_secrets_and_quotas_hold_for_runs_that_end_together(scene: Scene) -> None:
+    for run in (scene.run(mask=["hunter2"]), scene.run(max_bytes=10), scene.run()):
+        run.log("info", "hunter2 is no word")
+        run.end_soon(lambda _: None)
+    assert await scene.shipper.flush(JOB, 3)
+    assert sorted(line.text for line in scene.lines) == [
+        "*** is no word",
+        "[output cut: more than 10 bytes]",
+        "hunter2 is no word",
+        "hunter2 is no word",
+    ]
+
+
+@pytest.mark.parametrize("created", [0.0, 1e300, float("nan"), float("inf"), -1.0, "now", None])
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_record_with_an_impossible_time_was_written_now(scene: Scene, created: Any, *, together: bool) -> None:
+    run = scene.run()
+    record = logging.makeLogRecord({"msg": "from elsewhere", "levelname": "Notice", "created": created})
+    plain = logging.makeLogRecord({"msg": "as well", "levelname": "INFO", "created": created})
+    mark = current_sink.set(run)
+    for one in (record, plain) if not together else (plain,):
+        RunHandler().handle(one)
+    current_sink.reset(mark)
+    if together:
+        run.end_soon(lambda _: None)
+    else:
+        run.end()
+    assert await scene.shipper.flush(JOB, 3)
+    levels = ["info"] if together else ["notice", "info"]
+    assert [(line.level, line.at) for line in scene.lines] == [(level, scene.clock.now()) for level in levels]
+
+
+async def test_words_that_come_while_a_run_ends_take_none_with_them(scene: Scene) -> None:
+    """A thread may speak up at any moment, also when the run has ended and no line was made of its words yet."""
+    run = scene.run()
+    run.log("info", "before")
+    said = run.end_plainly()
+    run.log("info", "x" * (LARGE + 1))
+    assert said is not None
+    run.give_last(said)
+    assert await scene.ended(run) == ["before"]

@@ -61,6 +61,10 @@ class Run:
     def give(self) -> None:
         """Keep it for the end."""
 
+    def end_all(self, runs: Sequence["Run"]) -> None:
+        for run in runs:
+            run.end()
+
     def end(self) -> None:
         put(self._shipper, 1, 1, self._job)
 
@@ -171,6 +175,27 @@ async def test_runs_that_end_together_are_stored_together_and_told_then(
 
     assert told == [True] * 5
     assert [[line.job_id.int for line in batch] for batch in log.batches] == [[0, 1, 2, 3, 4]]
+
+
+async def test_runs_that_end_while_others_are_stored_are_stored_next_though_nobody_says_another_word(
+    clock: FakeClock,
+) -> None:
+    told: list[bool] = []
+    answers = [asyncio.Event(), asyncio.Event()]
+    waiting = iter(answers)
+
+    async def append(_: Sequence[Piece]) -> None:
+        await next(waiting).wait()
+
+    shipper = LogShipper(append, clock)
+    shipper.finish(Run(shipper, JOB), 1, told.append)
+    await clock.advance(MOMENT)
+    shipper.finish(Run(shipper, OTHER), 1, told.append)
+    for done, answer in enumerate(answers, 1):
+        answer.set()
+        await clock.advance(10 * MOMENT)
+        assert told == [True] * done
+    await shipper.close()
 
 
 async def test_who_flushes_waits_for_runs_that_ended_before(shipper: LogShipper, log: Log, clock: FakeClock) -> None:

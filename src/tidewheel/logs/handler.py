@@ -3,17 +3,30 @@
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Protocol
+
+from tidewheel.logs.lines import SHORT
+
+LARGE: Final = SHORT
+"""A chunk of more characters is not only noted."""
 
 
 class RunSink(Protocol):
-    """Where what a run says goes, such as a `RunLog`; any thread may call it."""
+    """Where what a run says is noted, such as a `RunLog`; any thread may do so.
 
-    def log(self, level: str, text: str) -> None:
-        """Take what was logged."""
+    Whoever notes something extends `said` by three items: when it was said, in seconds since the epoch; the name of its
+    level as a record has it, or `STDOUT` or `STDERR` for what was printed; and its text. Then, if `said` has more than
+    `room` items, or the text is `LARGE`, he calls `press`. That is all done in place, for a call costs more.
+    """
 
-    def output(self, stream: Literal["stdout", "stderr"], data: str) -> None:
-        """Take what was printed."""
+    said: list[Any]
+    room: int
+
+    def time(self) -> float:
+        """Return when it is."""
+
+    def press(self, text: str) -> None:
+        """See to it that what was noted gets on its way; this was the last of it."""
 
 
 current_sink: Final[ContextVar[RunSink | None]] = ContextVar("tidewheel_log_sink", default=None)
@@ -37,17 +50,23 @@ class RunHandler(logging.Handler):
     def handle(self, record: logging.LogRecord) -> bool:
         sink = current_sink.get()
         if sink is None:
-            for other in self._others:
-                if record.levelno >= other.level:
-                    other.handle(record)
-            return True
+            return self._handle_outside(record)
         try:
             text = record.msg
             if record.args or record.exc_info or record.stack_info or type(text) is not str:
                 text = self._text(record)
-            sink.log(record.levelname.lower(), text)
+            said = sink.said
+            said += (record.created, record.levelname, text)
+            if len(said) > sink.room or len(text) > LARGE:
+                sink.press(text)
         except Exception:  # noqa: BLE001 - whatever is wrong with the sink is none of the task's business
             return False
+        return True
+
+    def _handle_outside(self, record: logging.LogRecord) -> bool:
+        for other in self._others:
+            if record.levelno >= other.level:
+                other.handle(record)
         return True
 
     def _text(self, record: logging.LogRecord) -> str:

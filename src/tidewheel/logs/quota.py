@@ -19,7 +19,7 @@ _UNITS: Final = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"), (1, "bytes")
 
 
 class Line(NamedTuple):
-    """A line without a number; times are in nanoseconds since the epoch."""
+    """A line without a number; times are in microseconds since the epoch."""
 
     at: int
     stream: LogStream

@@ -2,28 +2,46 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal, NamedTuple, Self
 from uuid import UUID
 
 from tidewheel.clock import Clock
-from tidewheel.logs.lines import SHORT, LineCutter, lines_of_text
+from tidewheel.logs.ending_together import EARLIEST, LATEST, STDERR, STDOUT, end_together
+from tidewheel.logs.handler import LARGE
+from tidewheel.logs.lines import LineCutter, lines_of_text
 from tidewheel.logs.masks import Masks
-from tidewheel.logs.quota import MAX_KEPT, Line, Quota, Tail, size_of
+from tidewheel.logs.quota import MAX_KEPT, Line, Quota, Tail
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.checks import clean_text
-from tidewheel.model.harmless_text import is_odd
 from tidewheel.model.log import MAX_LEVEL, LogStream
-from tidewheel.model.log_piece import Said, pieces_of_run
+from tidewheel.model.log_piece import Said, mark_of, pieces_of_run
 from tidewheel.model.log_words import LEVELS
 
 MOST_SAID: Final = 256
-LARGE: Final = 4 * 1024
-"""So many chunks, or one of so many bytes, are made lines of at once."""
-_MOST_ITEMS: Final = 4 * MOST_SAID
+"""So many chunks, or one that is large, are made lines of at once."""
+_ROOM: Final = 3 * MOST_SAID - 1
 
 _BEGINNING: Final = threading.Lock()
 _NO_MASKS: Final = Masks()
-_USUAL_LEVELS: Final = frozenset((None, *LEVELS))
+_STREAMS: Final[dict[int, LogStream]] = {STDOUT: "stdout", STDERR: "stderr"}
+_NUMBERS: Final = {"stdout": STDOUT, "stderr": STDERR}
+_SYSTEM: Final = mark_of("system", None)
+
+
+class _Grave(list[Any]):
+    """What is said into it is not heard."""
+
+    def __iadd__(self, _: object) -> Self:  # type: ignore[misc]
+        return self
+
+
+_GRAVE: Final = _Grave()
+
+
+class _Level(NamedTuple):
+    """A level that is not to be changed, unlike that of a record."""
+
+    name: str
 
 
 class RunLog:
@@ -33,15 +51,12 @@ class RunLog:
     much, or at the end. Never blocks and never raises. Any thread may call it. Costs next to nothing until it is used.
     """
 
-    _said: Said | None = None
-    """As it came, in chunks; only ever extended and cut at its beginning, which several threads may do at once."""
-    _announced = False
-    """Whether the shipper will ask; set back before what was said is looked at, so that nothing is overlooked."""
     _ended = False
     _number = 1
     _masks = _NO_MASKS
     _tail: Tail | None = None
-    _lock: threading.Lock
+    _lock: "threading.Lock | None" = None
+    """There is none as long as nothing was done but noting what is said."""
     _lines: Said
     _cutters: dict[LogStream, LineCutter]
     _quota: Quota
@@ -56,98 +71,144 @@ class RunLog:
         lane: int | None = None,
         max_bytes: int = MAX_KEPT,
     ) -> None:
-        self._job_id = job_id
-        self._token = token
-        self._lane = lane
+        self.job_id = job_id
+        self.token = token
+        self.lane = lane
+        self.said: list[Any] = []
+        """As it came, in chunks (see `RunSink`); only ever extended and cut at its beginning, which several threads may
+        do at once."""
+        self.room = 0
+        """As the shipper must be told of the first words; set back before what was said is looked at, so that nothing
+        is overlooked."""
+        self.time = clock.time
         self._shipper = shipper
-        self._time_ns = clock.time_ns
         self._max_bytes = max_bytes
+        self._is_plain = max_bytes >= MAX_KEPT
+        """Whether nothing was done yet but noting what is said, and nothing is to be hidden or left out."""
 
     @property
     def full(self) -> bool:
         """Whether the quota is used up, so that more output is thrown away but for the last lines."""
-        return self._said is not None and self._quota.full
+        return self._lock is not None and self._quota.full
+
+    @property
+    def spoke(self) -> bool:
+        """Whether anything was said."""
+        return self._lock is not None or bool(self.said)
+
+    def keep_quiet(self) -> None:
+        """Tell the shipper nothing until `speak_up`, unless it is much.
+
+        It could not ask anyway, as long as the run does not let go of the loop that both live in.
+        """
+        self.room = _ROOM
+
+    def speak_up(self) -> None:
+        """Tell the shipper of words from now on, and of those that there are."""
+        self.room = 0
+        if self.said:
+            self.press("")
 
     def hide(self, secrets: Sequence[str]) -> None:
         """Keep secrets out of all that is said from now on; before anything is."""
-        self._masks = Masks(secrets)
+        if secrets:
+            self._masks = Masks(secrets)
+            self._is_plain = False
 
     def output(self, stream: Literal["stdout", "stderr"], data: bytes | str) -> None:
         """Take output, in chunks as they come."""
-        said = self._said
-        if said is None:
-            said = self._begin()
-        if not self._ended:
-            said.extend((self._time_ns(), stream, None, data))
-            if len(data) > LARGE or len(said) >= _MOST_ITEMS:
-                self.give()
-            elif not self._announced:
-                self._announce()
+        self._hear(_NUMBERS[stream], data)
 
     def log(self, level: str, text: str) -> None:
         """Take what the task logged; several lines become several lines."""
-        said = self._said
-        if said is None:
-            said = self._begin()
-        if not self._ended:
-            said.extend((self._time_ns(), "log", level, text))
-            if len(text) > LARGE or len(said) >= _MOST_ITEMS:
-                self.give()
-            elif not self._announced:
-                self._announce()
+        self._hear(level if level in LEVELS else _Level(level), text)
 
-    def _begin(self) -> Said:
+    def _hear(self, what: object, data: bytes | str) -> None:
+        self.said += (self.time(), what, data)
+        if len(self.said) > self.room or len(data) > LARGE:
+            self.press(data)
+
+    def press(self, text: bytes | str) -> None:
+        """See `RunSink`."""
+        if self._ended:
+            return
+        if len(text) > LARGE or len(self.said) > _ROOM:
+            self.give()
+        elif self.room == 0:
+            self.room = _ROOM
+            self._shipper.expect(self)
+
+    def _begin(self) -> threading.Lock:
+        """Be ready to make lines."""
         with _BEGINNING:
-            if self._said is None:
-                self._lock = threading.Lock()
+            if self._lock is None:
                 self._lines = []
                 self._cutters = {}
                 self._quota = Quota(self._max_bytes)
-                self._said = []
-        return self._said
+                self._lock = threading.Lock()
+                self._is_plain = False
+        return self._lock
 
     def give(self) -> None:
         """Hand the lines of what was said to the shipper."""
-        if self._ended or self._said is None:
-            return
-        with self._lock:
-            if not self._ended:
-                self._take_in(self._said)
-                self._put()
+        if not self._ended:
+            with self._begin():
+                if not self._ended:
+                    self.room = 0
+                    said = self.said[:]
+                    del self.said[: len(said)]  # other threads may have said more meanwhile
+                    self._take_in(said)
+                    self._put()
 
     def end(self) -> None:
         """Give out all that is still held; later words are ignored. Then flush the shipper."""
-        said = self._begin()
-        with self._lock:
-            if self._ended:
-                return
-            self._ended = True
-            self._take_in(said)
-            for stream, cutter in self._cutters.items():
-                if texts := cutter.flush():
-                    self._keep(self._time_ns(), stream, None, texts)
-            if self._quota.full:
-                self._take_tail()
-            self._put()
-        self._shipper.forget(self)
+        with self._begin():
+            if not self._ended:
+                self._ended = True
+                self._give_last(self._take_said())
 
     def end_soon(self, then: Callable[[bool], None]) -> None:
         """End together with other runs, and have it told when all is stored, or took too long, with which it was."""
-        self._shipper.finish(self, len(self._said or ()) // 4, then)
+        self._shipper.finish(self, len(self.said) // 3, then)
 
-    def _announce(self) -> None:
-        self._announced = True
-        self._shipper.expect(self)
+    def end_all(self, runs: Sequence["RunLog"]) -> None:
+        """End runs of this one's shipper; what is done for many in a row costs a fraction of what it costs for each."""
+        end_together(runs, self._shipper.put)
 
-    def _take_in(self, noted: Said) -> None:
-        """Make lines of what was said: of all at once if nothing is special about it, as is most often so."""
-        self._announced = False
-        said = noted[:]
-        del noted[: len(said)]  # other threads may have said more meanwhile
-        if not said or self._take_plain(said):
-            return
-        for at, stream, level, data in zip(said[0::4], said[1::4], said[2::4], said[3::4], strict=True):
+    def end_plainly(self) -> list[Any] | None:
+        """End without making lines, if nothing is special about this run, and return what was said; None if it is."""
+        with _BEGINNING:
+            if not self._is_plain:
+                return None
+            self._is_plain, self._ended = False, True
+            return self._take_said()
+
+    def give_last(self, said: list[Any]) -> None:
+        """Give out lines of what was said after all."""
+        with self._begin():
+            self._give_last(said)
+
+    def _take_said(self) -> list[Any]:
+        said, self.said = self.said, _GRAVE
+        return said
+
+    def _give_last(self, said: list[Any]) -> None:
+        self._take_in(said)
+        for stream, cutter in self._cutters.items():
+            if texts := cutter.flush():
+                self._keep(self._now(), stream, None, texts)
+        if self._quota.full:
+            self._take_tail()
+        self._put()
+        self._shipper.forget(self)
+
+    def _take_in(self, said: list[Any]) -> None:
+        """Make lines of what was said."""
+        for seconds, what, data in zip(said[0::3], said[1::3], said[2::3], strict=True):
+            at = self._micros(seconds)
+            stream = _STREAMS.get(what, "log") if isinstance(what, int) else "log"
             if stream == "log":
+                level = what.name if isinstance(what, _Level) else str(what).lower()
                 self._keep(at, stream, clean_text(level, MAX_LEVEL), lines_of_text(data, self._masks.raw))
                 continue
             raw = data if isinstance(data, bytes) else data.encode(errors="replace")
@@ -156,50 +217,28 @@ class RunLog:
             elif texts := self._cutter(stream).feed(raw):
                 self._keep(at, stream, None, texts)
 
-    def _take_plain(self, said: Said) -> bool:
-        """Take whole lines of one stream, if there is nothing to mend, hide or leave out; tell whether that is so."""
-        streams, stream = said[1::4], said[1]
-        if self._masks.raw or self._quota.full or streams.count(stream) != len(streams):
-            return False
-        lines = said if stream == "log" else self._printed(said)
-        texts = lines[3::4]
-        try:
-            joined = "".join(texts)  # one look at all is much faster than one at each
-        except TypeError:  # bytes
-            return False
-        if (
-            not texts
-            or is_odd(joined)
-            or not _USUAL_LEVELS.issuperset(lines[2::4])
-            or (len(joined) > SHORT and max(map(len, texts)) > SHORT)
-            or not self._quota.fit_all(len(texts), size_of(joined) - 1 + len(texts))
-        ):
-            return False
-        self._lines = self._lines + lines if self._lines else lines
-        return True
-
-    def _printed(self, said: Said) -> Said:
-        """Return what was printed by the line, as `print` does it: a text, then the end of the line; else nothing."""
-        ends = said[7::8]
-        cutter = self._cutters.get(said[1])
-        if len(said) != 8 * len(ends) or ends.count("\n") != len(ends) or (cutter is not None and cutter.is_amid):
-            return []
-        lines = said[: 4 * len(ends)]
-        lines[0::4], lines[3::4] = said[4::8], said[3::8]
-        return lines
-
     def _keep(self, at: int, stream: LogStream, level: str | None, texts: list[str]) -> None:
         texts = self._masks.hide_in(texts)
         was_full = self._quota.full
         kept = 0 if was_full else self._quota.fit(texts)
+        mark = mark_of(stream, level)
         for text in texts[:kept]:
-            self._lines += (at, stream, level, text)
+            self._lines += (at, mark, text)
         for text in texts[kept:]:
             self._held().take_line(Line(at, stream, level, text))
         if self._quota.full and not was_full:
-            self._lines += (at, "system", None, self._quota.mark)
+            self._lines += (at, _SYSTEM, self._quota.mark)
             for name, cutter in self._cutters.items():
                 self._held().take_raw(at, name, cutter.take_pending())
+
+    def _now(self) -> int:
+        return round(self.time() * 1e6)
+
+    def _micros(self, seconds: object) -> int:
+        """Return a time in microseconds; a record may have been given any, and one that is none is now."""
+        if isinstance(seconds, int | float) and EARLIEST <= seconds < LATEST:
+            return round(seconds * 1e6)
+        return self._now()
 
     def _cutter(self, stream: LogStream) -> LineCutter:
         cutter = self._cutters.get(stream)
@@ -215,12 +254,12 @@ class RunLog:
     def _take_tail(self) -> None:
         left_out, lines = self._held().end()
         if left_out is not None:
-            self._lines += (self._time_ns(), "system", None, left_out)
+            self._lines += (self._now(), _SYSTEM, left_out)
         for line in lines:
-            self._lines += line
+            self._lines += (line.at, mark_of(line.stream, line.level), line.text)
 
     def _put(self) -> None:
         lines, self._lines = self._lines, []
         if lines:
-            self._shipper.put(pieces_of_run(self._job_id, self._token, self._number, lines, self._lane))
-            self._number += len(lines) // 4
+            self._shipper.put(pieces_of_run(self.job_id, self.token, self._number, lines, self.lane))
+            self._number += len(lines) // 3

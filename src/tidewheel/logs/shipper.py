@@ -9,14 +9,15 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from math import inf
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import msgspec
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Unavailable
-from tidewheel.model.log_piece import Piece, pieces_of_run
+from tidewheel.logs.lost import Dropped, Mark
+from tidewheel.model.log_piece import Piece
 
 _logger = logging.getLogger(__name__)
 
@@ -52,27 +53,8 @@ class Speaker(Protocol):
     def give(self) -> None:
         """Put them."""
 
-    def end(self) -> None:
-        """Put the last of them."""
-
-
-class _Mark(Piece):
-    """A line that stands for others, which are lost."""
-
-
-class _Dropped:
-    """Lines of a run that found no room."""
-
-    def __init__(self, first: Piece) -> None:
-        self.first = first
-        self.lines = 0
-
-    def mark(self, at: int) -> Piece:
-        """Return the line that stands for them; it takes the number of the first."""
-        text = f"[… {self.lines} lines lost: the log did not keep up, or was refused …]"
-        run = self.first
-        (piece,) = pieces_of_run(run.job_id, run.token, run.first, [at, "system", None, text], run.lane)
-        return _Mark(*piece)
+    def end_all(self, speakers: Sequence[Any]) -> None:
+        """Put the last of the lines of all of these, who are of the same kind."""
 
 
 _Then = Callable[[bool], None]
@@ -116,7 +98,7 @@ class LogShipper:
         self._speakers: dict[Speaker, None] = {}
         self._spoken_at = 0.0
         """When the first of them announced itself."""
-        self._dropped: dict[Run, _Dropped] = {}
+        self._dropped: dict[Run, Dropped] = {}
         self._taken = 0
         self._done = 0
         self.lost = 0
@@ -155,25 +137,36 @@ class LogShipper:
             self._call(many=False)
 
     def put(self, pieces: Sequence[Piece]) -> None:
-        """Take lines of one run; what finds no room is dropped and counted."""
+        """Take lines; what finds no room is dropped and counted."""
+        lines, size = _sum_of(pieces)
         with self._lock:
             before = self._lines
-            for piece in pieces:
-                self._take(piece)
+            if not self._dropped and self._has_room(lines, size):
+                self._buffer.extend(pieces)
+                self._count(lines, size)
+            else:
+                for piece in pieces:
+                    self._take(piece)
             many = before < self._settings.batch_lines <= self._lines
             is_awake, self._awake = self._awake, True
         if many or not is_awake:
             self._call(many=many)
 
     def _take(self, piece: Piece) -> None:
-        lines, size = piece.last - piece.first + 1, len(piece.lines)
-        settings = self._settings
-        if self._lines + lines > settings.buffer_lines or self._bytes + size > settings.buffer_bytes:
+        lines, size = _sum_of((piece,))
+        if not self._has_room(lines, size):
             self._drop(piece)
             return
         if self._dropped:
             self._say_dropped((piece.job_id, piece.token))
         self._buffer.append(piece)
+        self._count(lines, size)
+
+    def _has_room(self, lines: int, size: int) -> bool:
+        settings = self._settings
+        return self._lines + lines <= settings.buffer_lines and self._bytes + size <= settings.buffer_bytes
+
+    def _count(self, lines: int, size: int) -> None:
         self._lines += lines
         self._bytes += size
         self._taken += lines
@@ -181,15 +174,13 @@ class LogShipper:
     def _drop(self, piece: Piece) -> None:
         lines = piece.last - piece.first + 1
         self.lost += lines
-        self._dropped.setdefault((piece.job_id, piece.token), _Dropped(piece)).lines += lines
+        self._dropped.setdefault((piece.job_id, piece.token), Dropped(piece)).lines += lines
 
     def _say_dropped(self, run: Run) -> None:
         if dropped := self._dropped.pop(run, None):
-            mark = dropped.mark(self._clock.time_ns())
+            mark = dropped.mark(self._clock.time())
             self._buffer.append(mark)
-            self._lines += 1
-            self._bytes += len(mark.lines)
-            self._taken += 1
+            self._count(1, len(mark.lines))
 
     def _call(self, *, many: bool) -> None:
         with suppress(RuntimeError):  # the loop is closed, and with it the shipper
@@ -221,8 +212,10 @@ class LogShipper:
         if not self._ended:
             return
         ended, self._ended, self._ended_lines = self._ended, [], 0
-        for speaker in ended:
-            speaker.end()
+        ended[0].end_all(ended)
+        if self._speakers:
+            for speaker in ended:
+                self.forget(speaker)
         self._say_all_dropped()
         for waiting in self._waiting:
             waiting.target = min(waiting.target, self._taken)
@@ -268,8 +261,7 @@ class LogShipper:
             self._hurried -= 1
 
     def _wait_until(self, target: float, within: timedelta) -> None:
-        if not self._waiting:
-            self._wake(many=True)
+        self._wake(many=True)  # also if it is awake: it may be about to sleep
         self._waiting.append(_Waiting(target, self._clock.monotonic() + within.total_seconds()))
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch(), name="log patience")
@@ -333,26 +325,36 @@ class LogShipper:
         self._speakers.pop(speaker, None)
 
     def _next_batch(self) -> list[Piece]:
-        batch: list[Piece] = []
-        lines = size = 0
+        settings = self._settings
         with self._lock:
-            while self._buffer and lines < self._settings.batch_lines and size < self._settings.batch_bytes:
-                piece = self._buffer.popleft()
-                batch.append(piece)
-                lines += piece.last - piece.first + 1
-                size += len(piece.lines)
-            self._lines -= lines
-            self._bytes -= size
+            if self._lines <= settings.batch_lines and self._bytes <= settings.batch_bytes:
+                batch = list(self._buffer)
+                self._buffer.clear()
+                self._lines = self._bytes = 0
+            else:
+                batch = self._first_batch()
             if not self._buffer and not self._speakers:
                 self._some.clear()
                 self._awake = False
+        return batch
+
+    def _first_batch(self) -> list[Piece]:
+        batch: list[Piece] = []
+        lines = size = 0
+        while self._buffer and lines < self._settings.batch_lines and size < self._settings.batch_bytes:
+            piece = self._buffer.popleft()
+            batch.append(piece)
+            lines += piece.last - piece.first + 1
+            size += len(piece.lines)
+        self._lines -= lines
+        self._bytes -= size
         return batch
 
     def _count_lost(self, batch: list[Piece]) -> None:
         """Let a line stand for those that are lost, unless all of them are such lines already."""
         with self._lock:
             for piece in batch:
-                if not isinstance(piece, _Mark):
+                if not isinstance(piece, Mark):
                     self._drop(piece)
                     self._wake(many=False)
             for run in {(piece.job_id, piece.token) for piece in batch}:
@@ -372,12 +374,21 @@ class LogShipper:
                 self._count_lost(batch)
             break
         self._shipped_at = self._clock.monotonic()
-        self._done += sum([piece.last - piece.first + 1 for piece in batch])
+        self._done += _sum_of(batch)[0]
         self._tell_stored()
 
     def _tell_stored(self) -> None:
         while self._waiting and self._waiting[0].target <= self._done:
             self._waiting.popleft().tell(in_time=True)
+
+
+def _sum_of(pieces: Sequence[Piece]) -> tuple[int, int]:
+    """Return how many lines there are in pieces, and how many characters."""
+    lines = size = 0
+    for _, _, first, last, text, _ in pieces:
+        lines += last - first + 1
+        size += len(text)
+    return lines, size
 
 
 def _resolve(future: asyncio.Future[bool], yes: bool) -> None:  # noqa: FBT001 - what it is told

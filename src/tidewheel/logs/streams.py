@@ -2,16 +2,19 @@
 
 import io
 import sys
-from typing import Literal, TextIO, cast
+from typing import Final, Literal, TextIO, cast
 
-from tidewheel.logs.handler import current_sink
+from tidewheel.logs.ending_together import STDERR, STDOUT
+from tidewheel.logs.handler import LARGE, current_sink
+
+_NUMBERS: Final = {"stdout": STDOUT, "stderr": STDERR}
 
 
 class RoutedStream(io.TextIOBase):
     """Stands in for `sys.stdout` or `sys.stderr`; outside of runs it is the stream it stands for."""
 
     def __init__(self, name: Literal["stdout", "stderr"], original: TextIO) -> None:
-        self._name: Literal["stdout", "stderr"] = name
+        self._number = _NUMBERS[name]
         self._original = original
 
     @property
@@ -25,14 +28,26 @@ class RoutedStream(io.TextIOBase):
         sink = current_sink.get()
         if sink is None:
             return self._original.write(text)
-        sink.output(self._name, text)
-        return len(text)
+        if type(text) is not str:
+            text = _text_of(text)
+        said = sink.said
+        said += (sink.time(), self._number, text)
+        size = len(text)
+        if len(said) > sink.room or size > LARGE:
+            sink.press(text)
+        return size
 
     def flush(self) -> None:
         self._original.flush()
 
     def fileno(self) -> int:
         return self._original.fileno()
+
+
+def _text_of(given: object) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"write() argument must be str, not {type(given).__name__}")
+    return "".join(given)
 
 
 def route_output() -> None:

@@ -1,12 +1,13 @@
 """How lines are stored: those of one run that follow one another are one piece, so a line costs next to nothing.
 
-A piece is written as JSON by columns: when its first line was written, how much later each of them was, their streams,
-their levels and their texts. A column in which all are the same is said once.
+A piece is a text. Its first line is JSON by columns: when the first line of the run in it was written, how much later
+each of them was, and a letter for each that tells its stream and level. The others are the lines themselves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import repeat
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -14,19 +15,48 @@ import msgspec
 
 from tidewheel.model.ids import EPOCH
 from tidewheel.model.log import LogLine, LogStream
+from tidewheel.model.log_words import LEVELS
 
 MAX_PIECE: Final = 128 * 1024
 """Characters of text after which the next line begins another piece."""
 
-Said = list[Any]
-"""Lines without their places, four items for each, one after the other since that is by far the fastest: when it was
-written, in nanoseconds since the epoch, its stream, its level and its text."""
+Kind = tuple[LogStream, str | None]
+"""Stream and level of a line."""
 
+Said = list[Any]
+"""Lines without their places, three items for each, one after the other since that is by far the fastest: when it was
+written, in microseconds since the epoch, its mark (see `mark_of`) and its text."""
+
+MARKS: Final[Mapping[Kind, str]] = MappingProxyType(
+    {
+        ("stdout", None): "o",
+        ("stderr", None): "r",
+        ("system", None): "s",
+        **{("log", level): level[0] for level in LEVELS},
+    }
+)
+"""Letters for what lines usually are."""
+
+_STREAMS: Final = {mark: stream for (stream, _), mark in MARKS.items()}
+_LEVELS: Final = {mark: level for (_, level), mark in MARKS.items()}
 _MICROSECOND: Final = timedelta(microseconds=1)
 _encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(
-    tuple[int, int | list[int], LogStream | list[LogStream], str | list[str | None] | None, list[str]]
-).decode
+_encode_lines: Final = msgspec.json.Encoder().encode_lines
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """The first line of a piece."""
+
+    begun: int
+    """In microseconds since the epoch."""
+    offsets: list[int]
+    marks: str | list[Kind]
+    """A letter for each line, or stream and level of each if there is no letter for one of them."""
+    texts: list[str] | None = None
+    """The lines, if one of them has an end of a line within it, as only those have that others made."""
+
+
+_decode: Final = msgspec.json.Decoder(_Head).decode
 
 
 class Piece(NamedTuple):
@@ -67,18 +97,24 @@ class Columns(NamedTuple):
         return EPOCH + timedelta(microseconds=self.begun + offset)
 
 
+def mark_of(stream: LogStream, level: str | None) -> str | Kind:
+    """Return the letter for a line, or what it is if there is none."""
+    kind = (stream, level)
+    return MARKS.get(kind, kind)
+
+
 def pieces_of_run(job_id: UUID, token: int, first: int, said: Said, lane: int | None = None) -> list[Piece]:
     """Put lines of one run together that follow one another, the first of which has this number."""
-    texts = said[3::4]
+    texts = said[2::3]
     if sum(map(len, texts)) <= MAX_PIECE:
         return [_piece(job_id, token, first, said, lane)] if said else []
     pieces, start, size = [], 0, 0
     for end, text in enumerate(texts):
         if size >= MAX_PIECE:
-            pieces.append(_piece(job_id, token, first + start, said[4 * start : 4 * end], lane))
+            pieces.append(_piece(job_id, token, first + start, said[3 * start : 3 * end], lane))
             start, size = end, 0
         size += len(text)
-    return [*pieces, _piece(job_id, token, first + start, said[4 * start :], lane)]
+    return [*pieces, _piece(job_id, token, first + start, said[3 * start :], lane)]
 
 
 def pieces_of(lines: Iterable[LogLine]) -> list[Piece]:
@@ -87,11 +123,11 @@ def pieces_of(lines: Iterable[LogLine]) -> list[Piece]:
     at, written = None, 0
     for line in lines:
         parts = growing.setdefault((line.job_id, line.token), [])
-        if not parts or parts[-1][0] + len(parts[-1][1]) // 4 != line.number:
+        if not parts or parts[-1][0] + len(parts[-1][1]) // 3 != line.number:
             parts.append((line.number, []))
         if line.at is not at:  # many are of the same instant
-            at, written = line.at, (line.at - EPOCH) // _MICROSECOND * 1000
-        parts[-1][1].extend((written, line.stream, line.level, line.text))
+            at, written = line.at, (line.at - EPOCH) // _MICROSECOND
+        parts[-1][1].extend((written, mark_of(line.stream, line.level), line.text))
     return [
         piece
         for (job_id, token), parts in growing.items()
@@ -101,27 +137,44 @@ def pieces_of(lines: Iterable[LogLine]) -> list[Piece]:
 
 
 def _piece(job_id: UUID, token: int, first: int, said: Said, lane: int | None) -> Piece:
-    ats, texts = said[0::4], said[3::4]
-    begun = ats[0] // 1000
-    columns = (begun, _once([at // 1000 - begun for at in ats]), _once(said[1::4]), _once(said[2::4]), texts)
-    return Piece(job_id, token, first, first + len(texts) - 1, _encode(columns).decode(), lane)
+    ats, marks, texts = said[0::3], said[1::3], said[2::3]
+    begun = ats[0]
+    kinds: str | list[Kind]
+    try:
+        kinds = "".join(marks)
+    except TypeError:  # there is no letter for one of them
+        kinds = [(_STREAMS[mark], _LEVELS[mark]) if isinstance(mark, str) else mark for mark in marks]
+    body = "\n".join(texts)
+    offsets = [at - begun for at in ats]
+    if body.count("\n") == len(texts) - 1:
+        lines = f"{_encode((begun, offsets, kinds)).decode()}\n{body}"
+    else:
+        lines = _encode((begun, offsets, kinds, texts)).decode()
+    return Piece(job_id, token, first, first + len(texts) - 1, lines, lane)
 
 
-def _once(column: list[Any]) -> Any:
-    return column[0] if column.count(column[0]) == len(column) else column
+def heads_of_pieces(heads: Sequence[tuple[int, list[int], str]]) -> list[str]:
+    """Return the first lines of pieces; the lines themselves follow, each after the end of the one before.
+
+    Given are when a piece begins, how much later each line was written, and a letter for each.
+    """
+    return _encode_lines(heads).decode().splitlines()
 
 
 def columns_of(piece: str) -> Columns:
     """Return what a piece tells of its lines."""
-    begun, offsets, streams, levels, texts = _decode(piece)
-    count = len(texts)
-    return Columns(
-        begun,
-        offsets if isinstance(offsets, list) else repeat(offsets, count),
-        streams if isinstance(streams, list) else repeat(streams, count),
-        levels if isinstance(levels, list) else repeat(levels, count),
-        texts,
-    )
+    first_line, _, body = piece.partition("\n")
+    head = _decode(first_line)
+    texts = body.split("\n") if head.texts is None else head.texts
+    return Columns(head.begun, head.offsets, *_kinds(head.marks), texts)
+
+
+def _kinds(marks: str | list[Kind]) -> tuple[Iterable[LogStream], Iterable[str | None]]:
+    if not isinstance(marks, str):
+        return [stream for stream, _ in marks], [level for _, level in marks]
+    if marks.count(marks[0]) == len(marks):
+        return repeat(_STREAMS[marks[0]], len(marks)), repeat(_LEVELS[marks[0]], len(marks))
+    return [_STREAMS[mark] for mark in marks], [_LEVELS[mark] for mark in marks]
 
 
 def lines_of(job_id: UUID, token: int, first: int, piece: str) -> list[LogLine]:

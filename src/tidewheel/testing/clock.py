@@ -5,7 +5,6 @@ import heapq
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TURNS: Final = 100
 """How many turns of the loop the woken tasks get at most before time moves on."""
 
@@ -28,8 +27,8 @@ class FakeClock:
     def now(self) -> datetime:
         return self._epoch + self._elapsed
 
-    def time_ns(self) -> int:
-        return (self.now() - _EPOCH) // timedelta(microseconds=1) * 1000
+    def time(self) -> float:
+        return self.now().timestamp()
 
     def monotonic(self) -> float:
         return self._elapsed.total_seconds()

@@ -44,12 +44,12 @@ class Report(RunLog):
 
     @property
     def key(self) -> RunKey:
-        return self._job_id, self._token
+        return self.job_id, self.token
 
     @property
     def spoke(self) -> bool:
         """Whether there is anything to be stored."""
-        return self._said is not None or self._noted
+        return self._noted or super().spoke
 
     def hidden(self, ended: Ended) -> Ended:
         """Return the end of the run without secrets in its result or in the texts of its error."""

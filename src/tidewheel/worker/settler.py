@@ -41,7 +41,8 @@ class Settler:
         self._clock = clock
         self._waiting: deque[Outcome] = deque()
         self._flying: list[Outcome] = []
-        self._held: dict[RunKey, Outcome] = {}
+        self._held: dict[int, Outcome] = {}
+        """By their identity in memory: to hash the id of a job takes longer than all else that is done here."""
         self._later: set[asyncio.Task[None]] = set()
         self._some = asyncio.Event()
         self._none = asyncio.Event()
@@ -58,7 +59,7 @@ class Settler:
 
     def hold(self, outcome: Outcome) -> None:
         """Take an outcome that must wait until the words of its run are stored."""
-        self._held[outcome.job_id, outcome.token] = outcome
+        self._held[id(outcome)] = outcome
         self._none.clear()
 
     def let_go(self, outcome: Outcome, in_time: bool = True) -> None:  # noqa: FBT001, FBT002 - called back
@@ -66,13 +67,14 @@ class Settler:
         if not in_time:
             about = {"job_id": str(outcome.job_id)}
             _log.warning("the last lines of job %s were not stored in time", outcome.job_id, extra=about)
-        del self._held[outcome.job_id, outcome.token]
+        del self._held[id(outcome)]
         self.add(outcome)
 
     @property
     def unstored(self) -> set[RunKey]:
         """The runs that have ended here, but not yet in the store."""
-        return {(outcome.job_id, outcome.token) for outcome in (*self._flying, *self._waiting)} | self._held.keys()
+        outcomes = (*self._flying, *self._waiting, *self._held.values())
+        return {(outcome.job_id, outcome.token) for outcome in outcomes}
 
     async def run(self) -> None:
         """Store outcomes until cancelled."""

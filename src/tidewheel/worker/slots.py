@@ -32,6 +32,13 @@ class SlotOwner(Protocol):
         """Code of this slot's run let go of the loop for the first time."""
 
 
+class Reporting(Protocol):
+    """Where a run speaks."""
+
+    def speak_up(self) -> None:
+        """Have what it says stored from now on while it runs."""
+
+
 class Slot:
     """One of the tasks; `run` is what it serves now."""
 
@@ -46,6 +53,7 @@ class Slot:
         self.task: asyncio.Task[None] | None = None
         self.run: Run | None = None
         self.context: Context | None = None
+        self.report: Reporting | None = None
         self.ending: End | None = None
         """Why its coroutine was cancelled, if that was our doing."""
         self.released = False
@@ -61,7 +69,7 @@ class Slot:
         """Take a run to be served."""
         self.run, self.deadline, self.ending = run, deadline, None
         self.released = self.disowned = self.has_suspended = self._over = False
-        self.context = None
+        self.context = self.report = None
         self.again_after = NO_DELAY
         self._key, self._token = run.job_id.bytes, run.token
         self.must_end_by = deadline + self._owner.overtime
@@ -83,7 +91,7 @@ class Slot:
 
     def finish(self) -> None:
         """Be free again. Only when the outcome was handed over: until then the run is held here."""
-        self.run = self.context = None
+        self.run = self.context = self.report = None
 
     def entered(self) -> None:
         """Note that the code of this run has the loop."""
@@ -105,6 +113,8 @@ class Slot:
     def suspended(self) -> None:
         """Note the first time that the code lets go of the loop."""
         self.has_suspended = True
+        if self.report is not None:
+            self.report.speak_up()
         self._page.begun(self._key, self._token)
         self._owner.on_suspended(self)
 

@@ -130,6 +130,8 @@ class InlineExecutor:
                 args = await self._tools.handover.args(run, report.hide)
             if task.wants_context:
                 slot.context = await self._context(run, report, span)
+            slot.report = report
+            report.keep_quiet()
             context = contextvars.copy_context()
             if span is not None:
                 context.run(span.enter)
