@@ -20,11 +20,11 @@ class TickingClock(SystemClock):
     """Goes on whenever it is asked."""
 
     def __init__(self) -> None:
-        self.time = 0.0
+        self.passed = 0.0
 
     def monotonic(self) -> float:
-        self.time += TICK
-        return self.time
+        self.passed += TICK
+        return self.passed
 
 
 @pytest.fixture
@@ -56,6 +56,6 @@ async def test_no_plan_is_followed_for_longer_than_ten_looks_take(
     assert len(await claim(store, worker, 5)) == 5
     urgent = await submit(store, "kind-0", priority=Priority.HIGH)
 
-    clock.time += PLAN_USE * clock.time  # it began with the first look, which has not taken longer than that
+    clock.passed += PLAN_USE * clock.passed  # it began with the first look, which has not taken longer than that
 
     assert urgent == (await claim(store, worker, 5))[0].job_id
