@@ -374,3 +374,25 @@ async def test_words_that_come_while_a_run_ends_take_none_with_them(scene: Scene
     assert said is not None
     run.give_last(said)
     assert await scene.ended(run) == ["before"]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+async def test_a_thread_that_still_speaks_when_a_run_ends_harms_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, *, masked: bool
+) -> None:
+    run = scene.run(mask=["secret"] if masked else ())
+    run.log("info", "the last word")
+    held = run.said  # as of a thread that is stopped in the middle of saying something
+    take_in = RunLog._take_in
+
+    def speak_then_take_in(self: RunLog, said: list[Any]) -> None:
+        held.append("half")
+        take_in(self, said)
+
+    monkeypatch.setattr(RunLog, "_take_in", speak_then_take_in)
+    if not masked:
+        said = run.end_plainly()
+        assert said is not None
+        run.give_last(said)
+
+    assert await scene.ended(run) == ["the last word"]

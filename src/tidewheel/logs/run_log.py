@@ -190,7 +190,7 @@ class RunLog:
 
     def _take_said(self) -> list[Any]:
         said, self.said = self.said, _GRAVE
-        return said
+        return said[:]  # a thread that goes on speaking may still have hold of it
 
     def _give_last(self, said: list[Any]) -> None:
         self._take_in(said)
