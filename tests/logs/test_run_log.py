@@ -296,6 +296,8 @@ SPEECHES: Final[dict[str, Sequence[tuple[str, str | bytes]]]] = {
     "bytes": [("stdout", b"raw\nand torn")],
     "half a line": [("stdout", "torn")],
     "two halves": [("stdout", "a"), ("stderr", "\n")],
+    "a log, then halves": [("info", "one"), ("stdout", "a"), ("stdout", "b")],
+    "prints, then a log of nothing": [*PRINTED, ("info", "one"), ("info", "\n")],
     "long": [("info", "x" * (LARGE + 1))],
     "much": [("info", "x" * LARGE)] * 100,
 }
@@ -363,6 +365,42 @@ async def test_a_record_with_an_impossible_time_was_written_now(scene: Scene, cr
     assert await scene.shipper.flush(JOB, 3)
     levels = ["info"] if together else ["notice", "info"]
     assert [(line.level, line.at) for line in scene.lines] == [(level, scene.clock.now()) for level in levels]
+
+
+class Odd:
+    """What fails whatever it is asked for."""
+
+    def _fail(self, *_: object) -> Any:
+        raise RuntimeError("odd")
+
+    __eq__ = __hash__ = __lt__ = __gt__ = __str__ = __repr__ = _fail
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [{"levelname": Odd()}],
+        [{"created": Odd()}, {"created": Odd()}],
+        [{}, {"created": float("inf")}, {"created": float("nan")}, {}],
+        [{"levelname": None}],
+        [{"levelname": ["INFO"]}],
+    ],
+)
+@pytest.mark.parametrize("first", ["logged", "printed"])
+async def test_no_record_stops_the_shipper_of_all_runs(scene: Scene, odd: list[dict[str, Any]], first: str) -> None:
+    run, other = scene.run(), RunLog(UUID(int=8), 3, scene.shipper, scene.clock)
+    hold(run, "logs" if first == "logged" else "prints")
+    mark = current_sink.set(run)
+    for one in odd:
+        RunHandler().handle(logging.makeLogRecord({"msg": "odd", "levelname": "INFO", "created": 1.9e9, **one}))
+    current_sink.reset(mark)
+    other.log("info", "fine")
+    for ending in (run, other):
+        ending.end_soon(lambda _: None)
+
+    assert await scene.shipper.flush(JOB, 3)
+    assert [line.text for line in scene.lines if line.job_id != JOB] == ["fine"]
+    assert [line.text for line in scene.lines].count("odd") == len(odd)
 
 
 async def test_words_that_come_while_a_run_ends_take_none_with_them(scene: Scene) -> None:

@@ -13,11 +13,10 @@ STDOUT: Final = 1
 STDERR: Final = 2
 """What stands in the place of a level for what was printed."""
 
-_MARKS: Final[dict[object, str]] = {
-    **{name: MARKS["log", level] for level in LEVELS for name in (level, level.upper())},
-    STDOUT: MARKS["stdout", None],
-    STDERR: MARKS["stderr", None],
+_LOG_MARKS: Final[dict[object, str]] = {
+    name: MARKS["log", level] for level in LEVELS for name in (level, level.upper())
 }
+_PRINT_MARKS: Final[dict[object, str]] = {STDOUT: MARKS["stdout", None], STDERR: MARKS["stderr", None]}
 EARLIEST: Final = FIRST_INSTANT.timestamp()
 LATEST: Final = LAST_INSTANT.timestamp()
 _LOGGED: Final = 3
@@ -95,17 +94,18 @@ def _pieces(ended: _Ended, items: int) -> list[Piece] | None:
         if len(everything) % items:
             return None
     lines = _Lines(everything[0::items], everything[1::items], everything[2::items])
-    if items == _PRINTED and not _is_by_line(everything):
-        return None
     try:
+        if items == _PRINTED and not _is_by_line(everything):
+            return None
+        mark_of = _LOG_MARKS if items == _LOGGED else _PRINT_MARKS  # of who did both, a line may have several chunks
         in_order = sorted(lines.ats)  # as they most often are: that takes less than to look for the least and the last
-        marks, joined = "".join(map(_MARKS.__getitem__, lines.kinds)), "\n".join(lines.texts)
+        marks, joined = "".join(map(mark_of.__getitem__, lines.kinds)), "\n".join(lines.texts)
         if in_order[0] < EARLIEST or in_order[-1] >= LATEST or is_odd_text(joined):
             return None
         if joined.count("\n") != len(marks) - 1:
             return None
         return _cut(ended, ends, lines, marks)
-    except (KeyError, TypeError, ValueError):  # a level of the user's own, bytes, or a time that is none
+    except Exception:  # noqa: BLE001 - a level of the user's own, bytes, or whatever else a record was given
         return None
 
 

@@ -208,8 +208,7 @@ class RunLog:
             at = self._micros(seconds)
             stream = _STREAMS.get(what, "log") if isinstance(what, int) else "log"
             if stream == "log":
-                level = what.name if isinstance(what, _Level) else str(what).lower()
-                self._keep(at, stream, clean_text(level, MAX_LEVEL), lines_of_text(data, self._masks.raw))
+                self._keep(at, stream, clean_text(_level_of(what), MAX_LEVEL), lines_of_text(data, self._masks.raw))
                 continue
             raw = data if isinstance(data, bytes) else data.encode(errors="replace")
             if self._quota.full:
@@ -263,3 +262,10 @@ class RunLog:
         if lines:
             self._shipper.put(pieces_of_run(self.job_id, self.token, self._number, lines, self.lane))
             self._number += len(lines) // 3
+
+
+def _level_of(what: object) -> str:
+    """Return the name of a level; a record may have been given anything in place of one."""
+    if isinstance(what, _Level):
+        return what.name
+    return str.lower(what) if isinstance(what, str) else type(what).__name__.lower()
