@@ -1,6 +1,7 @@
 """A run at a host: its timeout, its pauses, and being asked to stop more than once."""
 
 import asyncio
+import math
 from typing import Any, cast
 
 import pytest
@@ -64,6 +65,7 @@ async def test_what_was_asked_before_it_began_is_done_when_it_begins(live: LiveR
     live.started(cast("Any", told), timeout=60, grace=5)
 
     assert told.heard == [(End.STOPPED, 1)]
+    assert live.deadline == math.inf  # or the alarm would look at it again and again, and nothing would come of it
 
 
 async def test_a_pause_is_told_and_its_end(live: LiveRun, told: Told) -> None:
@@ -113,6 +115,17 @@ async def test_a_run_that_has_ended_or_was_told_to_stop_is_not_overdue() -> None
     await asyncio.wait_for(other.was_stopped.wait(), 5)
 
     assert (ended.heard, stopped.heard) == ([], [(End.STOPPED, 60)])
+
+
+async def test_one_that_cannot_be_stopped_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    lives: list[LiveRun] = []
+    alarm = Alarm(lives, SystemClock())
+    broken, same, later = (_begin(lives, alarm, timeout) for timeout in (0.001, 0.001, 0.01))
+    monkeypatch.setattr(broken, "stop", lambda *_: 1 / 0)
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+
+    await asyncio.wait_for(same.was_stopped.wait(), 5)
+    await asyncio.wait_for(later.was_stopped.wait(), 5)
 
 
 def _begin(lives: list[LiveRun], alarm: Alarm, timeout: float) -> Told:

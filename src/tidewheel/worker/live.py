@@ -36,10 +36,12 @@ class Alarm:
 
     def _look(self) -> None:
         now, self._at, self._timer = self.clock.monotonic(), math.inf, None
-        for run in list(self._runs):
-            if run.deadline <= now:
-                run.is_overdue()
-        self.expect(min((run.deadline for run in self._runs), default=math.inf))
+        try:
+            for run in list(self._runs):
+                if run.deadline <= now:
+                    run.is_overdue()
+        finally:  # one that cannot be told must not keep the others from it
+            self.expect(min((run.deadline for run in self._runs), default=math.inf))
 
 
 class LiveRun:
@@ -91,8 +93,9 @@ class LiveRun:
     def started(self, execution: Execution, timeout: float, grace: float) -> None:
         """Note that it runs; from now on its time counts. What was asked of it before is done now."""
         self._execution, self._left, self._grace = execution, timeout, grace
-        self._count()
-        if self._to_stop is not None:
+        if self._to_stop is None:
+            self._count()
+        else:
             execution.stop(*self._to_stop)
 
     def ended(self) -> None:
