@@ -68,6 +68,15 @@ async def test_what_was_asked_before_it_began_is_done_when_it_begins(live: LiveR
     assert live.deadline == math.inf  # or the alarm would look at it again and again, and nothing would come of it
 
 
+async def test_one_that_was_paused_before_it_began_stands_still_when_it_begins(live: LiveRun, told: Told) -> None:
+    live.pause()
+    live.started(cast("Any", told), timeout=60, grace=5)
+    live.resume()
+
+    assert told.heard == [("paused", True), "pause", "resume", ("paused", False)]
+    assert live.deadline < math.inf
+
+
 async def test_a_pause_is_told_and_its_end(live: LiveRun, told: Told) -> None:
     live.started(cast("Any", told), timeout=60, grace=5)
     live.pause()

@@ -93,10 +93,12 @@ class LiveRun:
     def started(self, execution: Execution, timeout: float, grace: float) -> None:
         """Note that it runs; from now on its time counts. What was asked of it before is done now."""
         self._execution, self._left, self._grace = execution, timeout, grace
-        if self._to_stop is None:
-            self._count()
-        else:
+        if self._to_stop is not None:
             execution.stop(*self._to_stop)
+            return
+        self._count()
+        if self.paused:
+            execution.pause()
 
     def ended(self) -> None:
         """Note that it has ended."""
