@@ -213,12 +213,17 @@ async def test_rotation_goes_through_all_tenants_in_pieces_or_through_one(
 
 
 @pytest.mark.native("a server offers no half of a rotation")
-async def test_a_text_that_is_set_during_a_rotation_stays(backend: Backend, store: Any, worker: Worker) -> None:
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_text_that_is_set_during_a_rotation_stays(
+    backend: Backend, store: Any, worker: Worker, *, removed: bool
+) -> None:
     await put(store)
     backend.use_keys(SECOND_KEY, FIRST_KEY)
     [stale] = await store.stale_secrets(backend.keyring.first, None, ("", ""))
     late = [secret_rows.Resealed(stale, backend.keyring.seal("default", "db", TEXT))]
     backend.use_keys(FIRST_KEY)
+    if removed:
+        await store.remove_secret("db", by=ANN)  # so that its versions begin anew
     await put(store, text="newer")
     assert await store.reseal(late) == 0
     assert await texts(store, worker, await started(store, worker)) == {"db": "newer"}

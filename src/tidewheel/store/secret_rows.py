@@ -20,7 +20,6 @@ class Stale(NamedTuple):
 
     tenant: str
     name: str
-    version: int
     sealed: Sealed
 
 
@@ -54,8 +53,8 @@ def stored_secret_of(row: Any, dialect: Dialect) -> StoredSecret:
 
 def stale_of(row: Any) -> Stale:
     """Build one from its columns."""
-    tenant, name, version, key_id, sealed = row
-    return Stale(tenant, name, version, Sealed(key_id, bytes(sealed)))
+    tenant, name, key_id, sealed = row
+    return Stale(tenant, name, Sealed(key_id, bytes(sealed)))
 
 
 def check_room(others: int) -> None:

@@ -91,5 +91,5 @@ class Secrets(Auditing):
 
 async def _reseal(connection: Connection, secret: Resealed) -> bool:
     was, sealed = secret
-    guard = (was.tenant, was.name, was.version, was.sealed.key_id)
+    guard = (was.tenant, was.name, was.sealed.data)
     return await connection.fetchval(SQL["reseal_secret"], *guard, *sealed) is not None

@@ -96,7 +96,7 @@ def _remove(session: Session, name: str, tenant: str, by: Actor) -> None:
 
 def _reseal(session: Session, secret: Resealed) -> bool:
     was, sealed = secret
-    guard = {"tenant": was.tenant, "name": was.name, "version": was.version, "old_key_id": was.sealed.key_id}
+    guard = {"tenant": was.tenant, "name": was.name, "was_sealed": was.sealed.data}
     return bool(session.rows("reseal_secret", key_id=sealed.key_id, sealed=sealed.data, **guard))
 
 

@@ -24,7 +24,7 @@ DELETE FROM tidewheel.secret WHERE tenant = $1 AND name = $2
 RETURNING version
 
 -- name: secrets_of_other_keys
-SELECT tenant, name, version, key_id, sealed
+SELECT tenant, name, key_id, sealed
   FROM tidewheel.secret
  WHERE key_id <> $1 AND ($2::text IS NULL OR tenant = $2)
    AND (tenant COLLATE "C", name COLLATE "C") > ($3::text, $4::text)
@@ -32,9 +32,10 @@ SELECT tenant, name, version, key_id, sealed
  LIMIT $5
 
 -- name: reseal_secret
--- Only as it was read: whoever gave it another text meanwhile was right.
-UPDATE tidewheel.secret SET key_id = $5, sealed = $6
- WHERE tenant = $1 AND name = $2 AND version = $3 AND key_id = $4
+-- Only as it was read: whoever gave it another text meanwhile was right. No two are sealed alike, and versions begin anew
+-- for one that was removed.
+UPDATE tidewheel.secret SET key_id = $4, sealed = $5
+ WHERE tenant = $1 AND name = $2 AND sealed = $3
 RETURNING version
 
 -- name: args_of_run

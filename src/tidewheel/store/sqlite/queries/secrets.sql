@@ -17,16 +17,17 @@ DELETE FROM secret WHERE tenant = :tenant AND name = :name
 RETURNING version
 
 -- name: secrets_of_other_keys
-SELECT tenant, name, version, key_id, sealed
+SELECT tenant, name, key_id, sealed
   FROM secret
  WHERE key_id <> :key_id AND (:tenant IS NULL OR tenant = :tenant) AND (tenant, name) > (:after_tenant, :after_name)
  ORDER BY tenant, name
  LIMIT :limit
 
 -- name: reseal_secret
--- Only as it was read: whoever gave it another text meanwhile was right.
+-- Only as it was read: whoever gave it another text meanwhile was right. No two are sealed alike, and versions begin anew
+-- for one that was removed.
 UPDATE secret SET key_id = :key_id, sealed = :sealed
- WHERE tenant = :tenant AND name = :name AND version = :version AND key_id = :old_key_id
+ WHERE tenant = :tenant AND name = :name AND sealed = :was_sealed
 RETURNING 1
 
 -- name: args_of_run
