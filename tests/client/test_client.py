@@ -322,3 +322,9 @@ def test_both_clients_have_the_same_calls() -> None:
         return {name: list(inspect.signature(call).parameters.values()) for name, call in found if name[0] != "_"}
 
     assert calls(Client) == calls(AsyncClient)
+
+
+async def test_bytes_are_no_text_of_a_secret() -> None:
+    async with AsyncClient("http://127.0.0.1:1") as client:
+        with pytest.raises(Invalid, match="value: must be text, not bytes"):
+            await client.set_secret("db", b"correct horse")  # type: ignore[arg-type]

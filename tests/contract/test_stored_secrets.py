@@ -136,6 +136,13 @@ async def test_what_cannot_be_a_secret_is_refused_without_being_shown(
     assert await store.stored_secrets() == []
 
 
+@pytest.mark.parametrize("text", [b"some bytes", 123456, None])
+async def test_what_is_no_text_is_refused_and_not_stored_in_another_form(store: Store, text: Any) -> None:
+    with pytest.raises(Invalid, match="value: must be text, not"):
+        await store.set_secret("db", text, by=ANN)
+    assert await store.stored_secrets() == []
+
+
 async def test_the_largest_text_arrives_whole(store: Store, worker: Worker) -> None:
     large = '"ü\n' * (MAX_SECRET // 4)
     await put(store, text=large)

@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from tidewheel.model.stored_secret import SecretList, StoredSecret
+from tidewheel.model.stored_secret import SecretList, StoredSecret, check_secret_text
 from tidewheel.store.remote.transport import Transport, read
 
 
@@ -13,6 +13,7 @@ class SecretCalls:
 
     async def set_secret(self, name: str, text: str) -> StoredSecret:
         """Give a secret of the tenant one works in its text. Raises Invalid, Conflict and SecretsLocked."""
+        check_secret_text(text)  # bytes would arrive in base64
         return read(await self._transport.write("PUT", _path(name), {"value": text}, safe=True), StoredSecret)
 
     async def secrets(self) -> list[StoredSecret]:

@@ -34,8 +34,10 @@ def text_of(data: bytes) -> str:
         raise ValueError("is no text in UTF-8") from None
 
 
-def flaw_of_text(text: str) -> str | None:
+def flaw_of_text(text: object) -> str | None:
     """Tell what is wrong with the text of a secret, without showing any of it; None if nothing is."""
+    if not isinstance(text, str):
+        return f"must be text, not {type(text).__name__}"
     if len(text) < LEAST_SECRET:
         return f"has fewer than {LEAST_SECRET} characters, and could not be kept out of logs"
     if any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text):

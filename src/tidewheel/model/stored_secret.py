@@ -46,5 +46,10 @@ def check_secret(tenant: str, name: str, text: str) -> None:
     """Refuse what cannot be stored as a secret; what is said shows nothing of its text."""
     check_name("tenant", tenant)
     check_secret_name(name, "name")
+    check_secret_text(text)
+
+
+def check_secret_text(text: object) -> None:
+    """Refuse what cannot be the text of a secret, without showing any of it."""
     if flaw := flaw_of_text(text):
         raise Invalid("value", flaw)
