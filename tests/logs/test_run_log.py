@@ -3,6 +3,7 @@
 import logging
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from threading import Thread
 from typing import Any, Final
 from uuid import UUID
 
@@ -434,3 +435,26 @@ async def test_a_thread_that_still_speaks_when_a_run_ends_harms_nothing(
         run.give_last(said)
 
     assert await scene.ended(run) == ["the last word"]
+
+
+@pytest.mark.parametrize("moment", [(RunLog, "_take_in"), (LogShipper, "_has_room")])
+async def test_words_of_what_is_collected_while_lines_are_made_stand_in_no_ones_way(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, moment: tuple[Any, str]
+) -> None:
+    """Python may collect garbage at any moment, and what is collected may log, at length, in the middle of a word."""
+    run = scene.run()
+    done = getattr(*moment)
+
+    def collect_then_do(*args: Any) -> Any:
+        monkeypatch.setattr(*moment, done)
+        run.log("error", "never awaited " + "x" * LARGE)
+        return done(*args)
+
+    monkeypatch.setattr(*moment, collect_then_do)
+    speaking = Thread(target=run.log, args=("info", "y" * (LARGE + 1)), daemon=True)
+    speaking.start()
+    speaking.join(5)
+    assert not speaking.is_alive()
+
+    await scene.clock.advance(timedelta(seconds=1))
+    assert [line.text[:5] for line in scene.lines] == ["yyyyy", "never"]

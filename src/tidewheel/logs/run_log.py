@@ -132,33 +132,51 @@ class RunLog:
         """See `RunSink`."""
         if self._ended:
             return
-        if len(text) > LARGE or len(self.said) > _ROOM:
-            self.give()
-        elif self.room == 0:
+        if (len(text) > LARGE or len(self.said) > _ROOM) and self._give(wait=False):
+            return
+        if self.room == 0:
             self.room = _ROOM
             self._shipper.expect(self)
 
     def _begin(self) -> threading.Lock:
         """Be ready to make lines."""
-        with _BEGINNING:
-            if self._lock is None:
-                self._lines = []
-                self._cutters = {}
-                self._quota = Quota(self._max_bytes)
-                self._lock = threading.Lock()
-                self._is_plain = False
-        return self._lock
+        lock = self._lock
+        if lock is None:
+            lines: Said = []  # all that may have garbage collected, which may speak, is made before the lock is held
+            cutters: dict[LogStream, LineCutter] = {}
+            quota = Quota(self._max_bytes)
+            with _BEGINNING:
+                lock = self._lock
+                if lock is None:
+                    self._lines, self._cutters, self._quota, self._is_plain = lines, cutters, quota, False
+                    lock = self._lock = threading.Lock()
+        return lock
 
     def give(self) -> None:
         """Hand the lines of what was said to the shipper."""
-        if not self._ended:
-            with self._begin():
-                if not self._ended:
-                    self.room = 0
-                    said = self.said[:]
-                    del self.said[: len(said)]  # other threads may have said more meanwhile
-                    self._take_in(said)
-                    self._put()
+        self._give(wait=True)
+
+    def _give(self, *, wait: bool) -> bool:
+        """Do so, and tell whether it was done: without waiting it is not while lines are made.
+
+        Whoever speaks does not wait, for it may be in the middle of just that: garbage is collected at any moment, and
+        may have something to say.
+        """
+        if self._ended:
+            return True
+        lock = self._begin()
+        if not lock.acquire(blocking=wait):
+            return False
+        try:
+            if not self._ended:
+                self.room = 0
+                said = self.said[:]
+                del self.said[: len(said)]  # other threads may have said more meanwhile
+                self._take_in(said)
+                self._put()
+        finally:
+            lock.release()
+        return True
 
     def end(self) -> None:
         """Give out all that is still held; later words are ignored. Then flush the shipper."""

@@ -92,7 +92,7 @@ class LogShipper:
         self._clock = clock
         self._settings = settings or ShipperSettings()
         self._longest = self._settings.wait.total_seconds()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # garbage that is collected while it is held may have something to say
         self._buffer: deque[Piece] = deque()
         self._lines = self._bytes = 0
         self._speakers: dict[Speaker, None] = {}
