@@ -458,3 +458,18 @@ async def test_words_of_what_is_collected_while_lines_are_made_stand_in_no_ones_
 
     await scene.clock.advance(timedelta(seconds=1))
     assert [line.text[:5] for line in scene.lines] == ["yyyyy", "never"]
+
+
+async def test_who_speaks_while_a_run_ends_does_not_bring_it_back(scene: Scene) -> None:
+    run = scene.run()
+
+    class Interrupted(list[Any]):
+        def __iadd__(self, more: Any) -> Any:  # type: ignore[misc]
+            run.end()
+            return super().__iadd__(more)
+
+    run.said = Interrupted()
+    run.log("info", "in the middle of the end")
+    run.log("info", "later")
+
+    assert len(run.said) == 0  # what nobody hears is not kept

@@ -124,8 +124,9 @@ class RunLog:
         self._hear(level if level in LEVELS else _Level(level), text)
 
     def _hear(self, what: object, data: bytes | str) -> None:
-        self.said += (self.time(), what, data)
-        if len(self.said) > self.room or len(data) > LARGE:
+        said = self.said  # `self.said +=` would put it back, where another thread has ended the run meanwhile
+        said += (self.time(), what, data)
+        if len(said) > self.room or len(data) > LARGE:
             self.press(data)
 
     def press(self, text: bytes | str) -> None:
