@@ -20,6 +20,7 @@ from tests.contract.backends import PostgresBackend
 from tests.contract.steps import check_conserved, claim, everything, finish, settle, start, state_of, submit
 from tests.postgres import SharedPostgres
 from tests.postgres_store.tools import Connect, opened, soon, until
+from tidewheel.clock import SystemClock
 from tidewheel.errors import OutcomeUnknown, StoreFull, TideError, Unavailable
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Job, JobSpec
@@ -31,7 +32,7 @@ from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 from tidewheel.store.postgres import migrate, open_store
-from tidewheel.store.postgres.connection import Connection, Database, connect
+from tidewheel.store.postgres.connection import LET_GO_WITHIN, Connection, Database, connect
 
 CUT = "PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM 1 FROM generate_series(1, 10);"
 """Ends the session that runs it, as an administrator or a failover would."""
@@ -355,6 +356,32 @@ async def _works(store: Store, worker: Worker) -> bool:
         return len(await store.beat([worker.id])) == 1
     except Unavailable:
         return False
+
+
+async def test_who_gives_up_while_a_connection_is_mended_is_not_kept_by_a_server_that_hangs() -> None:
+    mending, given_back = asyncio.Event(), list[float | None]()
+
+    class Pool:
+        async def acquire(self) -> "Pool":
+            return self
+
+        async def reset(self) -> None:
+            mending.set()
+            await asyncio.Event().wait()
+
+        async def release(self, _: object, *, timeout: float | None) -> None:  # noqa: ASYNC109 - as the driver has it
+            given_back.append(timeout)
+
+    async def refused(_: Connection) -> None:
+        raise asyncpg.DataError("no number")
+
+    pool: Any = Pool()
+    asking = asyncio.create_task(Database(pool, SystemClock(), pool.acquire).read(refused))
+    await mending.wait()
+    asking.cancel()
+    with suppress(asyncio.CancelledError):
+        await asking
+    assert given_back == [LET_GO_WITHIN]
 
 
 class Scattered:

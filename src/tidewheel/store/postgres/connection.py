@@ -132,6 +132,7 @@ class Database:
         except _OF_THE_DRIVER as error:
             if isinstance(error, asyncpg.DataError):
                 # A value that the driver cannot encode leaves the transaction open that the statement's parsing began.
+                patience = LET_GO_WITHIN  # for whoever gives up meanwhile
                 await connection.reset()
             if (told := _in_our_words(error, when_cut_off)) is None:
                 raise
