@@ -2,12 +2,13 @@
 
 import asyncio
 import contextvars
+import os
 from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
-from tidewheel.worker.slots import in_steps
+from tidewheel.worker.slots import before_exit, in_steps
 
 NAME = contextvars.ContextVar("NAME", default="nobody")
 
@@ -100,3 +101,16 @@ async def test_a_timeout_of_the_task_itself_works_as_anywhere() -> None:
         return ""
 
     assert await run(gives_up()) == "gave up"
+
+
+def test_who_wants_to_end_the_process_ends_it_though_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+
+    def tell() -> None:
+        raise ValueError("mmap closed or invalid")
+
+    before_exit(tell)
+    with pytest.raises(ValueError, match="mmap"):  # only since this process goes on
+        os._exit(3)
+    assert ended == [3]

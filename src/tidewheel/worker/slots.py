@@ -167,9 +167,11 @@ def before_exit(tell: Callable[[], None]) -> None:
     original, leave = os.getpid(), os._exit
 
     def leave_known(status: int) -> NoReturn:
-        if os.getpid() == original:
-            tell()
-        leave(status)
+        try:
+            if os.getpid() == original:
+                tell()
+        finally:  # nobody comes back from here
+            leave(status)
 
     os._exit = leave_known
 
