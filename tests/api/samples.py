@@ -169,7 +169,7 @@ SAMPLES: Final = {
     "list_secrets": Sample("/v1/secrets"),
     "set_secret": Sample("/v1/secrets/{}", "secret", {"value": "another text"}, foreign=200),
     "remove_secret": Sample("/v1/secrets/{}", "secret"),
-    "rotate_secrets": Sample("/v1/secrets/rotate"),
+    "rotate_secrets": Sample("/v1/secret-rotations"),
     "list_tenants": Sample("/v1/tenants"),
     "set_tenant": Sample("/v1/tenants/{}", "tenant", {"weight": 2.0}),
     "list_audit": Sample("/v1/audit"),

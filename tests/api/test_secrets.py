@@ -56,7 +56,7 @@ async def test_without_a_key_a_problem_says_what_to_do(api: Api) -> None:
     vars(api.store)["keyring"] = Keyring()
     told = problem(await put(api, "other"), 409, "secrets-locked")
     assert told["detail"] == "no key is configured for stored secrets: set TIDE_SECRETS_KEY or TIDE_SECRETS_KEY_FILE"
-    problem(await api.client.post("/v1/secrets/rotate"), 409, "secrets-locked")
+    problem(await api.client.post("/v1/secret-rotations"), 409, "secrets-locked")
 
 
 async def test_a_worker_fetches_the_secrets_of_its_runs_and_of_no_others(api: Api) -> None:

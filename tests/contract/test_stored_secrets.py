@@ -143,6 +143,13 @@ async def test_what_is_no_text_is_refused_and_not_stored_in_another_form(store: 
     assert await store.stored_secrets() == []
 
 
+async def test_one_may_be_named_like_what_is_done_with_them(store: Store) -> None:
+    await put(store, "rotate")
+    assert [one.name for one in await store.stored_secrets()] == ["rotate"]
+    await store.remove_secret("rotate", by=ANN)
+    assert await store.stored_secrets() == []
+
+
 async def test_the_largest_text_arrives_whole(store: Store, worker: Worker) -> None:
     large = '"ü\n' * (MAX_SECRET // 4)
     await put(store, text=large)

@@ -46,7 +46,7 @@ SECRETS: Final = (
     ),
     Endpoint(
         method="POST",
-        path="/v1/secrets/rotate",
+        path="/v1/secret-rotations",
         name="rotate_secrets",
         summary="Encrypt stored secrets by the first key of the server",
         description="With `Tide-Tenant: *` those of all tenants. May be repeated.",

@@ -33,7 +33,7 @@ class Secrets:
     async def rotate_secrets(self, *, tenant: str | None = None, by: Actor) -> Rotation:
         del by
         headers = tenant_header(tenant)
-        return await self._transport.post("/v1/secrets/rotate", None, Rotation, safe=True, headers=headers)
+        return await self._transport.post("/v1/secret-rotations", None, Rotation, safe=True, headers=headers)
 
     async def secrets_of_run(self, worker_id: UUID, job_id: UUID, token: int, names: Sequence[str]) -> dict[str, str]:
         path, body = f"/v1/workers/{worker_id}/secrets", {"job_id": job_id, "token": token, "names": names}
