@@ -57,7 +57,10 @@ class AsyncClient(
     AccessCalls,
     SecretCalls,
 ):
-    """Speaks to one server; `tenant` is for keys of all of them, `*` to look at all. TIDE_URL and TIDE_KEY count, too."""
+    """Speaks to one server. Without address or key TIDE_URL and TIDE_KEY count.
+
+    `tenant` is for keys of all of them: the one to work in, or `*` to look at all.
+    """
 
     def __init__(
         self, url: str | None = None, *, key: str | None = None, tenant: str | None = None, clock: Clock | None = None
