@@ -273,6 +273,8 @@ async def test_a_key_of_all_tenants_names_the_one_it_works_in(api: Api, tenant: 
     async with AsyncClient(api.address.url, tenant=tenant) as client:
         made = await client.submit("mail")
         assert (await client.get(made.job_id)).tenant == tenant
+    async with AsyncClient(api.address.url, tenant="*") as client:
+        assert [job.tenant async for job in client.jobs()] == [tenant]
 
 
 async def test_a_tenant_that_cannot_be_is_refused_before_anything_is_sent() -> None:

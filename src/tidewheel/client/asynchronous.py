@@ -36,7 +36,7 @@ from tidewheel.store.remote.documents import (
     LinePage,
     WorkerList,
 )
-from tidewheel.store.remote.transport import Place, Transport, tenant_header
+from tidewheel.store.remote.transport import ALL_TENANTS, Place, Transport, tenant_header
 
 DEFAULT_URL: Final = "http://127.0.0.1:8433"
 LONGEST_WAIT: Final = 60
@@ -57,7 +57,10 @@ class AsyncClient(
     AccessCalls,
     SecretCalls,
 ):
-    """Speaks to one server; `tenant` is for keys of all of them. Without address or key TIDE_URL and TIDE_KEY count."""
+    """Speaks to one server. Without address or key TIDE_URL and TIDE_KEY count.
+
+    `tenant` is for keys of all of them: the one to work in, or `*` to look at all.
+    """
 
     def __init__(
         self, url: str | None = None, *, key: str | None = None, tenant: str | None = None, clock: Clock | None = None
@@ -66,7 +69,7 @@ class AsyncClient(
         self._clock = clock or SystemClock()
         self._transport = Transport(place, self._clock, patience=PATIENCE)
         if tenant is not None:
-            self._transport.client.headers.update(tenant_header(tenant))
+            self._transport.client.headers.update(tenant_header(None if tenant == ALL_TENANTS else tenant))
 
     async def close(self) -> None:
         """Let go of all connections."""

@@ -24,6 +24,11 @@ _BEFORE: Final = 60
 _MOST_MARKS: Final = 20
 _TERMS: Final = re.compile(r'\s*(-?)(?:"([^"]*)"|(?P<name>[A-Za-z_][\w.-]*):(?!/)("[^"]*"|[^\s"]+)|(\S+))')
 
+_PLAIN: Final = re.compile(r"[a-z0-9]+")
+_FRACTION: Final = re.compile(r"[-\d.e]*[.e][-\d.e]*")
+_ESCAPE: Final = r"\u"
+"""How JSON may write any letter in another way."""
+
 Token = tuple[str, bool]
 """What stands in an index, and whether only its beginning is given."""
 
@@ -115,6 +120,7 @@ class LogSearch:
         self.before = None if where.before is None else check_instant("before", where.before)
         positive = [term for term in self._terms if not term.negative]
         self._needles = sorted({word for term in positive for word in term.words}, key=len, reverse=True)
+        self._field_needles = [needle for term in positive if (needle := _needle_of(term))]
         self._marks = _marks_of(positive)
 
     @property
@@ -136,9 +142,13 @@ class LogSearch:
     def may_be_in(self, lines: str) -> bool:
         """Tell by a quick look at a line, or a whole piece, whether it is worth a closer one."""
         lower = lines.lower()
-        for needle in self._needles:  # noqa: SIM110 - twice as fast, and done for every line
+        for needle in self._needles:
             if needle not in lower:
                 return False
+        if self._field_needles and _ESCAPE not in lower:
+            for needle in self._field_needles:
+                if needle not in lower:
+                    return False
         return True
 
     def is_about(self, job_id: UUID, tenant: str, queue: str, kind: str) -> bool:
@@ -197,6 +207,16 @@ def _term(minus: str, phrase: str | None, name: str | None, value: str | None, w
     if word is not None and ("*" in word[:-1] or (prefix and len(words) > 1)):
         raise Invalid("q", f"may have * only at the end of a plain word, not as in {word[:40]!r}")
     return _Term(words, prefix=prefix, negative=negative)
+
+
+def _needle_of(term: _Term) -> str:
+    """Return what a line must have, in lower case, to have a field with this value; nothing if that is not certain.
+
+    A fraction may be written in many ways, and where an index has `_` a line may have anything.
+    """
+    name, _, value = (term.field or "").partition(":")
+    runs = _PLAIN.findall(name if _FRACTION.fullmatch(value) else value)
+    return max(runs, key=len, default="")
 
 
 def _check_level(level: str) -> str:
