@@ -79,9 +79,9 @@ class Arena:
         return self
 
     async def __aexit__(self, failure: type[BaseException] | None = None, *_: object) -> None:
-        if failure is not None and hasattr(self, "cluster"):
-            print(self.cluster.logs(), f"kept: {self.folder}", sep="\n")
         try:
+            if failure is not None and hasattr(self, "cluster"):
+                print(self.cluster.logs(), f"kept: {self.folder}", sep="\n")
             if hasattr(self, "client") and isinstance(self.client, HttpClient):
                 await self.client.close()
             if hasattr(self, "store"):

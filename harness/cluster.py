@@ -214,10 +214,10 @@ class Cluster:
 
     def logs(self, last: int = 4000) -> str:
         """Return the ends of the workers' logs, for whoever must find out what went wrong."""
-        parts = [
-            f"--- {worker.name}\n{worker.log.read_text(errors='replace')[-last:]}"
-            for worker in (*self.workers, *self._others)
-        ]
+        written = [
+            worker for worker in (*self.workers, *self._others) if worker.log.exists()
+        ]  # until all was found good
+        parts = [f"--- {worker.name}\n{worker.log.read_text(errors='replace')[-last:]}" for worker in written]
         return "\n".join(parts)
 
     # The thread

@@ -29,12 +29,15 @@ class Load:
         self._commands = commands
         self._number = 0
         self._latest: list[UUID] = []
+        self.acknowledged = 0
+        """Jobs that the store has taken."""
 
     async def run(self, until: Callable[[], bool]) -> None:
         """Go on until told."""
         while not until():
             specs = [self._spec() for _ in range(self._rng.randint(1, 4))]
             jobs = self._latest = await self._arena.client.submit(specs)
+            self.acknowledged += len(jobs)
             if self._rng.random() < 0.05:
                 await self._arena.client.submit(specs)  # as if the answer had been lost
             if self._rng.random() < 0.15:

@@ -15,6 +15,9 @@ from tidewheel.model.states import State
 pytestmark = [pytest.mark.chaos, pytest.mark.proof]
 
 
+ENOUGH = 50
+
+
 async def test_postgres_is_killed_under_load_and_nothing_acknowledged_is_lost() -> None:
     async with Arena("postgres") as arena:
         rng = random.Random(19)
@@ -22,7 +25,7 @@ async def test_postgres_is_killed_under_load_and_nothing_acknowledged_is_lost() 
         long = await arena.submit("nap", seconds=1)
         await arena.runs(long)
         until = boottime() + 8
-        working = asyncio.create_task(load.run(lambda: boottime() > until))
+        working = asyncio.create_task(load.run(lambda: boottime() > until and load.acknowledged >= 2 * ENOUGH))
 
         for _ in range(2):
             await asyncio.sleep(rng.uniform(0.5, 1.5))  # noqa: TID251 - the load shall be under way
@@ -32,7 +35,7 @@ async def test_postgres_is_killed_under_load_and_nothing_acknowledged_is_lost() 
         [done] = await arena.ended(back)
 
         assert done.state is State.SUCCEEDED
-        await safe(arena, kills=2, acknowledged=50, executions=50)
+        await safe(arena, kills=2, acknowledged=ENOUGH, executions=ENOUGH)
 
 
 async def test_postgres_hangs_for_three_leases_and_no_two_runs_overlap() -> None:

@@ -1,6 +1,7 @@
 """Workers are asked to end."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -32,8 +33,9 @@ async def test_a_second_signal_hurries_and_still_loses_nothing() -> None:
         jobs = [await arena.submit(kind, seconds=10) for kind in ("doze", "ignore")]
         worker, _ = await arena.owner(jobs[0])
 
-        for _ in range(2):
-            arena.cluster.signal([worker.supervisor], signal.SIGTERM)
+        arena.cluster.signal([worker.supervisor], signal.SIGTERM)
+        await arena.until(lambda: _has_heard(worker.pid), "the first signal to be delivered")
+        arena.cluster.signal([worker.supervisor], signal.SIGTERM)
         await arena.until(lambda: _ended(worker.pid, arena), "the worker to end")
 
         [done, _] = await arena.ended(*jobs)
@@ -43,3 +45,10 @@ async def test_a_second_signal_hurries_and_still_loses_nothing() -> None:
 
 async def _ended(pid: int, arena: Arena) -> bool:
     return pid not in {worker.pid for worker in arena.cluster.running}
+
+
+async def _has_heard(pid: int) -> bool:
+    """Tell whether no SIGTERM is pending: a second one would be one with it."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    pending = next(line for line in status.splitlines() if line.startswith("ShdPnd:"))
+    return not int(pending.split()[1], 16) >> (signal.SIGTERM - 1) & 1
