@@ -48,7 +48,11 @@ async def _ended(pid: int, arena: Arena) -> bool:
 
 
 async def _has_heard(pid: int) -> bool:
-    """Tell whether no SIGTERM is pending: a second one would be one with it."""
+    return not _is_pending(pid, signal.SIGTERM)
+
+
+def _is_pending(pid: int, number: signal.Signals) -> bool:
+    """Tell whether a signal has not come yet: a second one would be one with it."""
     status = Path(f"/proc/{pid}/status").read_text()
     pending = next(line for line in status.splitlines() if line.startswith("ShdPnd:"))
-    return not int(pending.split()[1], 16) >> (signal.SIGTERM - 1) & 1
+    return bool(int(pending.split()[1], 16) >> (number - 1) & 1)
