@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tidewheel.logs import RunHandler
-from tidewheel.logs.ending_together import STDERR
-from tidewheel.logs.handler import LARGE, RunSink, current_sink, keep_runs_apart
+from tidewheel.logs.handler import LARGE, STDERR, RunSink, current_sink, keep_runs_apart
 from tidewheel.logs.streams import RoutedStream
 
 

@@ -4,14 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
+from tidewheel.logs.handler import STDERR, STDOUT
 from tidewheel.model.checks import FIRST_INSTANT, LAST_INSTANT
 from tidewheel.model.harmless_text import is_odd_text
-from tidewheel.model.log_piece import MARKS, MAX_PIECE, Piece, heads_of_pieces
+from tidewheel.model.log_piece import MARKS, MAX_PIECE, Piece, texts_of_pieces
 from tidewheel.model.log_words import LEVELS
-
-STDOUT: Final = 1
-STDERR: Final = 2
-"""What stands in the place of a level for what was printed."""
 
 _LOG_MARKS: Final[dict[object, str]] = {
     name: MARKS["log", level] for level in LEVELS for name in (level, level.upper())
@@ -121,14 +118,14 @@ def _cut(ended: _Ended, ends: Sequence[int], lines: _Lines, marks: str) -> list[
     begun = ats[0]
     offsets = [int((at - begun) * 1e6 + 0.5) for at in ats]
     micros = round(begun * 1e6)
-    starts = [0, *ends[:-1]]
-    heads = heads_of_pieces(
-        [(micros, offsets[start:end], marks[start:end]) for start, end in zip(starts, ends, strict=True)]
+    spans = list(zip([0, *ends[:-1]], ends, strict=True))
+    pieces = texts_of_pieces(
+        [(micros, offsets[start:end], marks[start:end]) for start, end in spans],
+        [texts[start:end] for start, end in spans],
     )
-    pieces: list[Piece] = []
-    for (run, _), start, end, head in zip(ended, starts, ends, heads, strict=True):
-        text = head + "\n" + "\n".join(texts[start:end])
-        if len(text) > MAX_PIECE:
-            return None
-        pieces.append(Piece(run.job_id, run.token, 1, end - start, text, run.lane))
-    return pieces
+    if max(map(len, pieces)) > MAX_PIECE:
+        return None
+    return [
+        Piece(run.job_id, run.token, 1, end - start, piece, run.lane)
+        for (run, _), (start, end), piece in zip(ended, spans, pieces, strict=True)
+    ]

@@ -3,12 +3,16 @@
 import logging
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from tidewheel.logs.lines import SHORT
 
 LARGE: Final = SHORT
 """A chunk of more characters is not only noted."""
+STDOUT: Final = 1
+STDERR: Final = 2
+NUMBERS: Final[dict[Literal["stdout", "stderr"], int]] = {"stdout": STDOUT, "stderr": STDERR}
+"""What stands in the place of a level for what was printed."""
 
 
 class RunSink(Protocol):

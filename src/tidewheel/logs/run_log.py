@@ -6,8 +6,8 @@ from typing import Any, Final, Literal, NamedTuple, Self
 from uuid import UUID
 
 from tidewheel.clock import Clock
-from tidewheel.logs.ending_together import EARLIEST, LATEST, STDERR, STDOUT, end_together
-from tidewheel.logs.handler import LARGE
+from tidewheel.logs.ending_together import EARLIEST, LATEST, end_together
+from tidewheel.logs.handler import LARGE, NUMBERS
 from tidewheel.logs.lines import LineCutter, lines_of_text
 from tidewheel.logs.masks import Masks
 from tidewheel.logs.quota import MAX_KEPT, Line, Quota, Tail
@@ -23,8 +23,7 @@ _ROOM: Final = 3 * MOST_SAID - 1
 
 _BEGINNING: Final = threading.Lock()
 _NO_MASKS: Final = Masks()
-_STREAMS: Final[dict[int, LogStream]] = {STDOUT: "stdout", STDERR: "stderr"}
-_NUMBERS: Final = {"stdout": STDOUT, "stderr": STDERR}
+_STREAMS: Final[dict[int, LogStream]] = {number: stream for stream, number in NUMBERS.items()}
 _SYSTEM: Final = mark_of("system", None)
 
 
@@ -117,7 +116,7 @@ class RunLog:
 
     def output(self, stream: Literal["stdout", "stderr"], data: bytes | str) -> None:
         """Take output, in chunks as they come."""
-        self._hear(_NUMBERS[stream], data)
+        self._hear(NUMBERS[stream], data)
 
     def log(self, level: str, text: str) -> None:
         """Take what the task logged; several lines become several lines."""

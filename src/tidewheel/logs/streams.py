@@ -2,19 +2,16 @@
 
 import io
 import sys
-from typing import Final, Literal, TextIO, cast
+from typing import Literal, TextIO, cast
 
-from tidewheel.logs.ending_together import STDERR, STDOUT
-from tidewheel.logs.handler import LARGE, current_sink
-
-_NUMBERS: Final = {"stdout": STDOUT, "stderr": STDERR}
+from tidewheel.logs.handler import LARGE, NUMBERS, current_sink
 
 
 class RoutedStream(io.TextIOBase):
     """Stands in for `sys.stdout` or `sys.stderr`; outside of runs it is the stream it stands for."""
 
     def __init__(self, name: Literal["stdout", "stderr"], original: TextIO) -> None:
-        self._number = _NUMBERS[name]
+        self._number = NUMBERS[name]
         self._original = original
 
     @property

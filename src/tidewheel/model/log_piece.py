@@ -1,7 +1,8 @@
 """How lines are stored: those of one run that follow one another are one piece, so a line costs next to nothing.
 
-A piece is a text. Its first line is JSON by columns: when the first line of the run in it was written, how much later
-each of them was, and a letter for each that tells its stream and level. The others are the lines themselves.
+A piece is a text. Its first line is JSON by columns: an instant, how much later than it (or earlier, if it is shared
+with other runs) each line was written, and a letter for each that tells its stream and level. The others are the lines
+themselves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -153,12 +154,14 @@ def _piece(job_id: UUID, token: int, first: int, said: Said, lane: int | None) -
     return Piece(job_id, token, first, first + len(texts) - 1, lines, lane)
 
 
-def heads_of_pieces(heads: Sequence[tuple[int, list[int], str]]) -> list[str]:
-    """Return the first lines of pieces; the lines themselves follow, each after the end of the one before.
+def texts_of_pieces(heads: Sequence[tuple[int, list[int], str]], lines: Sequence[list[str]]) -> list[str]:
+    """Return many pieces of plain lines at once.
 
-    Given are when a piece begins, how much later each line was written, and a letter for each.
+    Given are of each an instant, how much later than it each line was written, and a letter for each line; and its
+    lines, none of which has an end of a line within it.
     """
-    return _encode_lines(heads).decode().splitlines()
+    first_lines = _encode_lines(heads).decode().splitlines()
+    return ["\n".join((head, *texts)) for head, texts in zip(first_lines, lines, strict=True)]
 
 
 def columns_of(piece: str) -> Columns:
