@@ -10,22 +10,17 @@ A new store joins in two steps: a subclass of `Backend` in `backends.py`, which 
 stands still at `START`, and a line in `_MAKERS` below. One without connections to cut leaves `cut` alone.
 """
 
-import asyncio
-import secrets
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import timedelta
 from typing import Final
 
-import asyncpg
 import pytest
 
 from tests.builders import HOUR, a_worker
-from tests.contract.backends import Backend, PostgresBackend, SqliteBackend
+from tests.contract.backends import Backend, SqliteBackend
+from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.served import ServedBackend
-from tests.database_pool import prepare_restoring
 from tests.postgres import SharedPostgres
-from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
@@ -89,31 +84,6 @@ async def store(backend: Backend) -> Store:
 async def worker(store: Store) -> Worker:
     """With the longest lease there is, so that a test may let minutes pass."""
     return await store.register(a_worker(ttl=HOUR))
-
-
-@pytest.fixture(scope="session")
-def postgres_template(postgres_server: SharedPostgres) -> Iterator[str]:
-    """A migrated database in which time stands still; copying it is quicker than preparing each anew."""
-    name = f"tide_contract_template_{secrets.token_hex(4)}"
-    postgres_server.execute(f"CREATE DATABASE {name} TEMPLATE {postgres_server.template}")
-    with asyncio.Runner() as runner:
-        runner.run(_stop_time(postgres_server.database_url(name)))
-    prepare_restoring(postgres_server.database_url(name))
-    yield name
-    postgres_server.pool(name).close()
-    postgres_server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-async def _stop_time(url: str) -> None:
-    from tidewheel.store.postgres import open_store  # noqa: PLC0415 - the other stores' tests do without it
-
-    connection = await asyncpg.connect(url)
-    await connection.execute(PostgresBackend.INSTALL_CLOCK)
-    await connection.close()
-    store = await open_store(url)
-    await store.retire(dict.fromkeys(FINAL, timedelta(0)))  # the days that were made before time stood still
-    await store.prepare_days()
-    await store.close()
 
 
 NOT_OFFERED: Final = {

@@ -10,14 +10,11 @@ import asyncpg
 import pytest
 
 from tests.builders import HOUR, a_worker
-from tests.contract.backends import PostgresBackend
-from tests.contract.conftest import postgres_template
+from tests.contract.postgres_backend import PostgresBackend
 from tests.postgres import SharedPostgres
 from tests.postgres_store.tools import Connect, Raw
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
-
-__all__ = ["postgres_template"]
 
 
 @pytest.fixture

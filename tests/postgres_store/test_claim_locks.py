@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from tests.builders import HOUR, SECOND, a_claim, a_worker, outcome_of, some_jobs
-from tests.contract.backends import PostgresBackend
+from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.steps import check_conserved, claim, finish, start, state_of, submit
 from tests.postgres_store.tools import Connect, Raw, soon, until_blocked
 from tidewheel.errors import LeaseLost, Unavailable

@@ -16,7 +16,7 @@ import pytest
 
 from harness.postgres import PostgresServer
 from tests.builders import HOUR, SECOND, a_claim, a_job, a_worker, outcome_of, some_jobs
-from tests.contract.backends import PostgresBackend
+from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.steps import check_conserved, claim, everything, finish, settle, start, state_of, submit
 from tests.postgres import SharedPostgres
 from tests.postgres_store.tools import Connect, opened, soon, until

@@ -7,7 +7,7 @@ import pytest
 
 from harness.postgres import PostgresServer
 from tests.builders import HOUR, some_jobs
-from tests.contract.backends import PostgresBackend
+from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.steps import submit
 from tests.postgres_store.tools import Connect, opened, soon, until
 from tidewheel.store.base import Store

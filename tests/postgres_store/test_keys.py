@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from tests.builders import SECOND, a_job, some_jobs
-from tests.contract.backends import PostgresBackend
+from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.steps import claim, everything, finish, start, state_of, submit
 from tests.postgres_store.tools import Connect, soon, until_blocked
 from tidewheel.model.job import Submitted

@@ -13,7 +13,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from tests.builders import HOUR, MINUTE, SECOND, a_worker, needing, some_jobs
-from tests.contract.backends import START, PostgresBackend
+from tests.contract.backends import START
+from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.steps import claim, drain, finish, in_order, settle, start, submit
 from tests.postgres_store.plans import Prepared
 from tests.postgres_store.tools import Connect, Raw

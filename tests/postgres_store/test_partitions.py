@@ -7,7 +7,8 @@ from datetime import date, timedelta
 import pytest
 
 from tests.builders import DAY, HOUR, SECOND, a_worker, outcome_of, some_jobs
-from tests.contract.backends import START, PostgresBackend
+from tests.contract.backends import START
+from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.steps import check_conserved, claim, everything, finish, settle, start, state_of, submit
 from tests.postgres_store.tools import Connect, Raw, soon, until, until_blocked
 from tidewheel.errors import NotFound

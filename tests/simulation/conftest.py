@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.backends import Backend, PostgresBackend, SqliteBackend
-from tests.contract.conftest import postgres_template
+from tests.contract.backends import Backend, SqliteBackend
+from tests.contract.postgres_backend import PostgresBackend
 from tests.postgres import SharedPostgres
-
-__all__ = ["postgres_template"]
 
 MEMORY = Path("/dev/shm")
 
