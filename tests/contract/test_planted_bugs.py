@@ -122,6 +122,7 @@ PLANTED: dict[str, Planted] = {
         postgres=[
             ("peek", "AND worker.alive AND worker.lease_until > tidewheel.now()", ""),
             ("take", "AND worker.alive AND worker.lease_until > tidewheel.now()", ""),
+            ("take_all", "AND worker.alive AND worker.lease_until > tidewheel.now()", ""),
         ],
     ),
     "what was lost counts as cancelled": Planted(
@@ -133,7 +134,7 @@ PLANTED: dict[str, Planted] = {
     "tokens are used again": Planted(
         {"TOKEN_REUSED"},
         sqlite=[("take", "token = token + 1", "token = 1")],
-        postgres=[("take", "token = token + 1", "token = 1")],
+        postgres=[("take", "token = token + 1", "token = 1"), ("take_all", "token = token + 1", "token = 1")],
     ),
     "a delay is forgotten": Planted(
         {"EARLY"},

@@ -43,6 +43,7 @@ class Scene(NamedTuple):
     parent: UUID = FIRST
     children: Sequence[UUID] = [FIRST]
     schedule: UUID = FIRST
+    version: int = 0
 
     @classmethod
     async def make(cls, store: Store, connection: Raw) -> "Scene":
@@ -66,9 +67,22 @@ class Scene(NamedTuple):
         lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane WHERE kind = 'echo'") or (0, 0)
         keyed = await connection.fetchval("SELECT id FROM tidewheel.lane WHERE keyed AND kind = 'keyed'")
         mark = await connection.fetchval("SELECT min(run_at) FROM tidewheel.job WHERE id = ANY ($1)", queued)
+        version = await connection.fetchval("SELECT lanes FROM tidewheel.meta")
         small = await connection.fetchval("SELECT id FROM tidewheel.tenant WHERE name = 'small'")
         return cls(
-            mark, lane, keyed, tenant, small, worker.id, runs[:BATCH], ended, queued, unique.job_id, *family, schedule
+            mark,
+            lane,
+            keyed,
+            tenant,
+            small,
+            worker.id,
+            runs[:BATCH],
+            ended,
+            queued,
+            unique.job_id,
+            *family,
+            schedule,
+            version,
         )
 
 
@@ -165,6 +179,11 @@ def _page(own: Sequence[Any]) -> list[Any]:
 HOT: Final[Mapping[str, Hot]] = {
     # claiming
     "peek": _hot("job_due", lambda s: [*_pairs(s.lane, s.mark)[:-2], QUOTA, s.worker], QUOTA + 3),
+    "take_all": _hot(
+        "job_due, Tid Scan",
+        lambda s: [*_pairs(s.lane, s.mark)[:-2], [True] * 3, DUE, s.worker, s.version],
+        3 * DUE + 3,
+    ),
     "take": _hot("job_due, Tid Scan", lambda s: [s.worker, *_pairs(s.lane, s.mark)], 2 * DUE + 5),
     "pick_keyed": _hot("job_due", lambda s: [s.worker, *_pairs(s.keyed_lane, BEGINNING.run_at)], 30),
     "turn_away": _hot("job_due, Tid Scan", lambda s: [[s.keyed_lane], [1], ["l"]], 60),

@@ -11,7 +11,7 @@ from tidewheel.model.priority import Priority
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 from tidewheel.store.postgres import PostgresStore
-from tidewheel.store.postgres.claiming import MANY_PAIRS, PLAN_USE
+from tidewheel.store.postgres.looking import MANY_PAIRS, PLAN_USE
 
 TICK = 0.01
 

@@ -91,6 +91,7 @@ class Claimer:
         if request is None:
             await self._wait_for_room()
             return
+        asked_at = self._clock.monotonic()
         claimed = await self._claim(request)
         if self._clock.monotonic() >= self._page.lease_until:
             self._doubt = True  # too late to be trusted: the supervisor is about to end this process
@@ -98,7 +99,8 @@ class Claimer:
         if claimed.runs:
             self._taker.accept(claimed)
         if len(claimed.runs) < request.limit:
-            await bell.wait(_pause(claimed, POLL if bell.healthy else POLL_IN_DOUBT))
+            passed = self._clock.monotonic() - asked_at
+            await bell.wait(_pause(claimed, passed, POLL if bell.healthy else POLL_IN_DOUBT))
 
     async def _claim(self, request: ClaimRequest) -> Claimed:
         sent_at = self._clock.monotonic()
@@ -132,11 +134,11 @@ class Claimer:
         self._taker.disown((held & self._taker.held()) - owned.keys())
 
 
-def _pause(claimed: Claimed, longest: float) -> float:
-    """Return how long to sleep if nobody rings."""
+def _pause(claimed: Claimed, passed: float, longest: float) -> float:
+    """Return how long to sleep if nobody rings; `passed` is the time since the store was asked what time it is."""
     if claimed.next_due is None or claimed.now is None:
         return longest
-    return min(longest, max(0.0, (claimed.next_due - claimed.now).total_seconds()))
+    return min(longest, max(0.0, (claimed.next_due - claimed.now).total_seconds() - passed))
 
 
 def _in_order(runs: list[Run]) -> list[Run]:

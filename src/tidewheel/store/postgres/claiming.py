@@ -1,56 +1,38 @@
 """Claiming: peek at the heads of the lanes, plan by `model.order`, take just what was planned.
 
+Who had room left at the last claim needs no plan if there still is enough: what is due is taken with the peek.
+
 What is remembered between claims stands in `memory`: which lanes there are, from which `run_at` on it is worth looking
 in each (the low-water marks), and whose turn it is.
 """
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from tidewheel.errors import Invalid, LeaseLost, Unavailable
-from tidewheel.model.gate import OPEN, Gate, GateMode
+from tidewheel.model.gate import OPEN, GateMode
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.order import Head, share_out
-from tidewheel.model.resources import NO_NEEDS, Needs, Resources, needs_text, take
+from tidewheel.model.resources import NO_NEEDS, Needs, Resources, take
 from tidewheel.store.base import ClaimRequest
-from tidewheel.store.lanes import Lane, can_run, is_unfit, key_of
-from tidewheel.store.postgres.claim_rows import head_of, lane_of, run_of, seen_of
-from tidewheel.store.postgres.connection import SQL, Connection, one
-from tidewheel.store.postgres.limits import NONE_ADMITTED, Admitted, admit_picked, refill, start_order
-from tidewheel.store.postgres.memory import (
-    BEGINNING,
-    LOOK_BACK,
-    SWEEP_EVERY,
-    Mark,
-    Memory,
-    Pair,
-    Scope,
-)
-from tidewheel.store.postgres.parts import Part, gate_of
+from tidewheel.store.lanes import Lane, is_unfit, key_of
+from tidewheel.store.postgres.claim_rows import lane_of, run_of
+from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.limits import NONE_ADMITTED, Admitted, admit_picked, start_order
+from tidewheel.store.postgres.looking import CLAIMS_AHEAD, MANY_PAIRS, PLAN_USE, Looking, Seen, is_plain, scope_of
+from tidewheel.store.postgres.memory import BEGINNING, Memory, Pair, Scope
 from tidewheel.store.postgres.slowing import Paces, count_passed, lock_paces, slow_gates, within
 
 PEEK_AGAIN: Final = 5
 """How often a claim looks again when all that it planned to take was taken by others."""
 LOCKED_PAUSE: Final = 0.0015
-MANY_PAIRS: Final = 64
-"""With more active pairs than this a peek is dear enough to plan several claims by it, and with more pairs at all to
-look only at the active ones for a while."""
-CLAIMS_AHEAD: Final = 16
-"""With a thousand lanes, half as many cost a seventh of the speed."""
-LEAST_DEPTH: Final = 32
-"""How far a peek sees at least: up to this many starts are planned exactly, beyond that by a guess."""
-PLAN_USE: Final = 10.0
-"""Such a plan is used for at most this many times what the peek took, so that peeking takes a tenth of the time."""
-SWEEP_SHARE: Final = 20
-"""A sweep that took long is followed by a pause of this many times its duration: at most 5 % of the time."""
 
 
-class Claiming(Part):
+class Claiming(Looking):
     """See `store.base.RunStore`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -60,18 +42,20 @@ class Claiming(Part):
     async def claim(self, request: ClaimRequest) -> Claimed:
         if request.limit < 1:
             raise Invalid("limit", f"must be at least 1, not {request.limit}")
-        memory = self._memories.setdefault(request.worker_id, {}).setdefault(_scope(request), Memory())
-        rows: list[Any] = []
-        free = request.free
+        memory = self._memories.setdefault(request.worker_id, {}).setdefault(scope_of(request), Memory())
+        rows, seen = await self._take_all(request, memory)
+        if rows and memory.calm:
+            return await self._answer(request, memory, rows)
+        free = _left(request.free, rows, memory.lanes)
         for _ in range(PEEK_AGAIN):
             try:
-                quotas = await self._plan(request, memory, request.limit - len(rows), free)
+                quotas = await self._plan(request, memory, request.limit - len(rows), free, seen)
                 taken, refused = await self._take_planned(request, memory, quotas)
             except Unavailable:
                 if not rows:
                     raise
                 break  # what was taken is the caller's; what may have been taken besides shows in `owned`
-            rows += taken
+            rows, seen = rows + taken, None
             free = _left(free, taken, memory.lanes)
             short = memory.guessed and len(taken) < sum(quotas.values())
             if not quotas or len(rows) == request.limit or (rows and not refused and not short):
@@ -106,11 +90,36 @@ class Claiming(Part):
     def _forget(self, worker_id: UUID) -> None:
         self._memories.pop(worker_id, None)
 
-    async def _plan(self, request: ClaimRequest, memory: Memory, limit: int, free: Resources | None) -> dict[Pair, int]:
+    async def _take_all(self, request: ClaimRequest, memory: Memory) -> tuple[list[Any], Seen | None]:
+        """Take all that is due if it fits, in one statement; what was seen is returned if it is still true.
+
+        If it took something, `memory.calm` tells afterwards whether there is nothing left to be done.
+        """
+        if not memory.can_take_all(self._db.time()):
+            return [], None
+        view = self._view(request, memory)
+        if len(view.pairs) > MANY_PAIRS or not view.whole:
+            return [], None
+        plain = [is_plain(memory.lanes[lane], request) for lane, _ in view.pairs]
+        values = *view.columns, plain, view.depth, request.worker_id, memory.version
+        rows = await self._db.write(lambda connection: connection.fetch(SQL["take_all"], *values))
+        seen = await self._note_seen(request, memory, view._replace(depth=view.depth + 1), rows[0])
+        if rows[0]["id"] is None:
+            return [], seen
+        memory.note_time(seen.now)
+        memory.advance(rows)
+        all_of_it = len(rows) == sum(len(head.due) for head in seen.heads)
+        memory.calm = all_of_it and not memory.has_other_work(seen.now)
+        self._remember_involved(row for row in rows if row["awaited"])
+        return rows, None
+
+    async def _plan(
+        self, request: ClaimRequest, memory: Memory, limit: int, free: Resources | None, seen: Seen | None
+    ) -> dict[Pair, int]:
         """Return how many to take of each pair, from what was planned before where that is still good."""
         began = self._db.clock.monotonic()
         if not memory.plan or began >= memory.plan_until or free is not None:
-            heads, now = await self._look(request, memory)
+            heads, now, _ = await self._look(request, memory, seen)
             ahead = CLAIMS_AHEAD if len(heads) > MANY_PAIRS and free is None else 1
             paces = await self._paces(heads)
             shares = share_out(heads, limit * ahead, now=now, turns=memory.turns, free=free, rooms=paces.rooms)
@@ -125,106 +134,6 @@ class Claiming(Part):
         gates = slow_gates(heads)
         rows = await self._db.read(lambda connection: connection.fetch(SQL["slow_gates"], gates)) if gates else ()
         return Paces(rows)
-
-    async def _look(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float]:
-        """Return the heads of the lanes this worker can run, and the time."""
-        heads, now, version = await self._peek(request, memory)
-        if memory.note_time(now) or version != memory.version:
-            await self._read_lanes(request, memory, version)
-            heads, now, _ = await self._peek(request, memory)
-        if memory.look_at is not None and memory.look_at <= now * 1e6:
-            if await self._db.transaction(refill):
-                self._hints.send()
-            heads, now, _ = await self._peek(request, memory)
-        if memory.must_sweep(now) and await self._sweep(request, memory, now):
-            heads, now, _ = await self._peek(request, memory)
-        return heads, now
-
-    async def _read_lanes(self, request: ClaimRequest, memory: Memory, version: int) -> None:
-        kinds = None if request.kinds is None else list(request.kinds)
-        rows = await self._db.read(
-            lambda connection: connection.fetch(SQL["lanes_served"], list(request.queues), kinds)
-        )
-        named = await self._db.read(lambda connection: connection.fetch(SQL["limit_rules"]))
-        memory.rules = {row["name"] for row in named}
-        gates: list[Gate] = []
-        if any(row["gate"] == GateMode.SLOW for row in rows):
-            gates = [gate_of(row) for row in await self._db.read(lambda connection: connection.fetch(SQL["gates"]))]
-        memory.lanes = {row["id"]: lane_of(row, gates) for row in rows}
-        memory.overdue = {lane.id for lane in memory.lanes.values() if lane.overdue}
-        for row in rows:
-            for priority, mark in enumerate(row["floors"]):
-                memory.marks.setdefault((row["id"], priority), Mark(mark, BEGINNING.job_id))
-        memory.version, memory.active_until = version, float("-inf")
-
-    async def _sweep(self, request: ClaimRequest, memory: Memory, now: float) -> bool:
-        """Look behind the marks if it is this claimer's turn; tell whether something was there.
-
-        What is found is this claimer's to take; the marks of the others stay. If it does not get to it, the next sweep
-        finds it again. Only lanes that it can run now: who lacks the means must not take the turn of those who have.
-        """
-        memory.swept = now
-        able = sorted(lane.id for lane in memory.lanes.values() if can_run(lane, request))
-        scope = hashlib.sha256(repr((_scope(request), able)).encode(errors="surrogatepass")).hexdigest()[:32]
-        if await self._db.write(lambda connection: connection.fetchval(SQL["take_sweep"], scope)) is None:
-            return False
-        began = self._db.clock.monotonic()
-        pairs = [(lane, priority) for lane in able for priority in request.priorities]
-        lanes, priorities = [lane for lane, _ in pairs], [priority for _, priority in pairs]
-        rows = await self._db.read(lambda connection: connection.fetch(SQL["sweep"], lanes, priorities))
-        memory.sweep_took = self._db.clock.monotonic() - began
-        pause = timedelta(seconds=memory.sweep_took * SWEEP_SHARE)
-        if pause > timedelta(seconds=SWEEP_EVERY):
-            await self._db.write(lambda connection: connection.execute(SQL["defer_sweep"], scope, pause))
-        firsts = {(row["lane"], row["priority"]): Mark(row["run_at"], row["id"]) for row in rows}
-        edge = datetime.fromtimestamp(now - LOOK_BACK, UTC)
-        floors = [min(firsts[pair].run_at, edge) if pair in firsts else edge for pair in pairs]
-        await self._publish(request, memory, pairs, floors)
-        return memory.fall_back(firsts)
-
-    async def _publish(
-        self, request: ClaimRequest, memory: Memory, pairs: Sequence[Pair], floors: Sequence[datetime]
-    ) -> None:
-        """Let new claimers know where to begin, if that has changed: for all priorities of a lane, or not at all."""
-        if request.at_least is None and memory.moved:
-            memory.moved = False
-            columns = [lane for lane, _ in pairs], [priority for _, priority in pairs], floors
-            await self._db.write(lambda connection: connection.execute(SQL["publish_marks"], *columns))
-
-    async def _peek(self, request: ClaimRequest, memory: Memory) -> tuple[list[Head], float, int]:
-        began = self._db.clock.monotonic()
-        levels = request.priorities
-        able = [lane.id for lane in memory.lanes.values() if can_run(lane, request)]
-        every: list[Pair] = [(lane, priority) for lane in able for priority in levels]
-        whole = len(every) <= MANY_PAIRS or began >= memory.active_until
-        pairs = every if whole else memory.active
-        depth = _depth(request.limit, len(memory.active))
-        now = self._db.time()
-        from_the_beginning = whole and memory.can_sweep_by_peek(now)
-        floors = [BEGINNING] * len(pairs) if from_the_beginning else memory.floors(pairs, now)
-        columns = (
-            [lane for lane, _ in pairs],
-            [priority for _, priority in pairs],
-            [floor.run_at for floor in floors],
-            [floor.job_id for floor in floors],
-        )
-        row = await self._db.read(lambda connection: one(connection, SQL["peek"], *columns, depth, request.worker_id))
-        self._db.learn_time(row["now"])
-        memory.look_at = row["look_at"]
-        memory.alive = row["alive"]
-        seen, next_due = seen_of(row)
-        memory.set_marks(pairs, {number: (due[0], ids[0]) for number, (due, ids) in seen.items()}, row["now"])
-        if from_the_beginning:
-            memory.swept, memory.sweep_took = row["now"], self._db.clock.monotonic() - began
-            edge = datetime.fromtimestamp(row["now"] - LOOK_BACK, UTC)
-            await self._publish(request, memory, pairs, [min(memory.marks[pair].run_at, edge) for pair in pairs])
-        if whole:
-            memory.active = [pairs[number - 1] for number in seen]
-            memory.due_elsewhere = next_due
-            memory.active_until = began + (self._db.clock.monotonic() - began) * PLAN_USE
-        memory.next_due = min((due for due in (next_due, memory.due_elsewhere) if due is not None), default=None)
-        heads = [head_of(pairs[number - 1], memory.lanes, due, ids, depth) for number, (due, ids) in seen.items()]
-        return heads, row["now"], row["lanes"]
 
     async def _take_planned(
         self, request: ClaimRequest, memory: Memory, quotas: dict[Pair, int]
@@ -314,7 +223,7 @@ class Claiming(Part):
         return rows, len(seen) > len(rows)
 
     async def _answer(self, request: ClaimRequest, memory: Memory, rows: list[Any]) -> Claimed:
-        memory.idle = not rows
+        memory.calm = len(rows) < request.limit
         if not rows and not memory.alive:
             self._forget(request.worker_id)
             raise LeaseLost(request.worker_id)
@@ -346,19 +255,6 @@ async def _take(
         flag,
     )
     return rows
-
-
-def _scope(request: ClaimRequest) -> Scope:
-    kinds = None if request.kinds is None else tuple(sorted(request.kinds))
-    needs = None if request.needs is None else needs_text(request.needs)
-    return request.queues, kinds, tuple(sorted(request.labels.items())), request.tenant, request.at_least, needs
-
-
-def _depth(limit: int, active: int) -> int:
-    """Return how many rows of each pair a peek should see: enough for the plan, and some to spare."""
-    if active > MANY_PAIRS:
-        return -(-limit * CLAIMS_AHEAD // active) + 1
-    return min(limit, max(LEAST_DEPTH, -(-limit // (2 * max(1, active)))))
 
 
 def _left(free: Resources | None, taken: list[Any], lanes: dict[int, Lane]) -> Resources | None:

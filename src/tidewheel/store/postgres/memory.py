@@ -56,8 +56,8 @@ class Memory:
         self.swept = float("-inf")
         self.sweep_took = float("inf")
         """Seconds that the last look from the very beginning took."""
-        self.idle = False
-        """Whether the last claim found nothing."""
+        self.calm = False
+        """Whether there was room left after the last claim."""
         self.moved = True
         """Whether the marks have moved on since they were published."""
         self.alive = False
@@ -90,9 +90,21 @@ class Memory:
     def can_sweep_by_peek(self, now: float) -> bool:
         """Tell whether the next peek may begin at the very beginning, which saves the sweep.
 
-        It may if there is nothing else to do, and if that was found to be cheap.
+        It may if there is little else to do, and if that was found to be cheap.
         """
-        return self.idle and self.must_sweep(now) and self.sweep_took < CHEAP_SWEEP
+        return self.calm and self.must_sweep(now) and self.sweep_took < CHEAP_SWEEP
+
+    def can_take_all(self, now: float) -> bool:
+        """Tell whether the next peek may take what it sees: there will be room, and nothing else is to be done."""
+        return self.calm and not self.plan and (self.can_sweep_by_peek(now) or not self.has_other_work(now))
+
+    def has_other_work(self, now: float) -> bool:
+        """Tell whether it is time to sweep, or to let those go who waited for a token."""
+        return self.must_sweep(now) or self.is_token_there(now)
+
+    def is_token_there(self, now: float) -> bool:
+        """Tell whether a token has come that someone waits for."""
+        return self.look_at is not None and self.look_at <= now * 1e6
 
     def note_time(self, now: float) -> bool:
         """Note the store's time; if it stepped back, all marks lie in the future and are forgotten."""
