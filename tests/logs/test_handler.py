@@ -11,14 +11,17 @@ import pytest
 
 from tidewheel.logs import RunHandler
 from tidewheel.logs.handler import LARGE, STDERR, RunSink, current_sink, keep_runs_apart
+from tidewheel.logs.shortcut import shorten_logging
 from tidewheel.logs.streams import RoutedStream
 
 
 @contextmanager
 def logging_to(sink: RunSink) -> Iterator[None]:
     token = current_sink.set(sink)
-    yield
-    current_sink.reset(token)
+    try:
+        yield
+    finally:
+        current_sink.reset(token)
 
 
 class Sink:
@@ -46,10 +49,14 @@ class Broken(Sink):
         raise RuntimeError(text)
 
 
-@pytest.fixture
-def logger() -> logging.Logger:
+@pytest.fixture(params=["by the whole way", "by the short way"])
+def logger(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
     made = logging.Logger("alone")  # noqa: LOG001 - without a parent, and so without pytest's handlers
-    made.addHandler(RunHandler())
+    handler = RunHandler()
+    made.addHandler(handler)
+    if request.param == "by the short way":
+        monkeypatch.setattr(logging.Logger, "_log", logging.Logger._log)  # as it is to be afterwards
+        shorten_logging(handler)
     return made
 
 

@@ -80,10 +80,12 @@ class RunHandler(logging.Handler):
             return f"{record.msg!r} (its arguments cannot be shown: {type(error).__name__})"
 
 
-def keep_runs_apart() -> None:
+def keep_runs_apart() -> RunHandler:
     """Have what runs log from now on go to their own logs alone, and not to the log of this process as well.
 
     There it would be mixed with that of other tenants, and its secrets would not be masked.
     """
     root = logging.getLogger()
-    root.handlers[:] = [RunHandler(list(root.handlers))]
+    handler = RunHandler(list(root.handlers))
+    root.handlers[:] = [handler]
+    return handler

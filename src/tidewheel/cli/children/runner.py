@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final
 
 from tidewheel.logs.handler import keep_runs_apart
+from tidewheel.logs.shortcut import shorten_logging
 from tidewheel.logs.streams import route_output
 from tidewheel.model.resources import Resources
 from tidewheel.sdk.desk import Desk
@@ -39,7 +40,7 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
         labels=setup.offer.labels,
     )
     end_copies()
-    keep_runs_apart()
+    shorten_logging(keep_runs_apart())
     route_output()
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch, shop.numbers)
     runner = Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
