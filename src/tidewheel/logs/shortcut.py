@@ -21,25 +21,17 @@ def shorten_logging(handler: RunHandler) -> None:
     """Take the short way from now on for what would come to this handler alone, of whatever a run logs."""
     whole_way = logging.Logger._log  # noqa: SLF001 - all that is logged comes through it, and nothing else does
 
-    def log(  # noqa: PLR0917 - as it is called
-        self: logging.Logger,
-        level: int,
-        msg: object,
-        args: Any,
-        exc_info: Any = None,
-        extra: Any = None,
-        stack_info: Any = False,  # noqa: FBT002
-        stacklevel: int = 1,
-    ) -> None:
+    def log(self: logging.Logger, level: int, msg: object, args: Any, **more: Any) -> None:
         sink = current_sink.get()
-        if sink is not None and type(msg) is str and exc_info is extra is None and not stack_info:
+        if sink is not None and not more and type(msg) is str:
             text = _text(msg, args) if args else msg
             if text is not None and level >= handler.level and _comes_to_it_alone(self, handler):
                 _note(sink, level, text)
                 return
-        whole_way(self, level, msg, args, exc_info, extra, stack_info, stacklevel + 1)
+        more["stacklevel"] = more.get("stacklevel", 1) + 1  # a record tells the place of the call, which is not here
+        whole_way(self, level, msg, args, **more)
 
-    logging.Logger._log = log  # type: ignore[method-assign]  # noqa: SLF001
+    logging.Logger._log = log  # type: ignore[assignment,method-assign]  # noqa: SLF001
 
 
 def _text(msg: str, args: Any) -> str | None:
