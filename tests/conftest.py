@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from harness.postgres import memory_folder
 
-pytest_plugins = ("tests.postgres", "tests.contract.postgres_backend", "tests.s3")
+pytest_plugins = ("tests.postgres", "tests.contract.postgres_backend", "tests.s3", "tests.sampling")
 pytest.register_assert_rewrite("tests.contract.reference", "tests.contract.steps")
 
 # How fast examples are made depends on what else the machine does, and says nothing about the program.

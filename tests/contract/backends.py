@@ -144,6 +144,10 @@ class Backend(abc.ABC):
         """Let all that was noted and not told yet be an event that only a newer version of the program knows."""
 
     @abc.abstractmethod
+    async def deliver_as_newer(self, delivery_id: UUID) -> None:
+        """Let a delivery be of such an event."""
+
+    @abc.abstractmethod
     async def edges(self) -> list[tuple[UUID, UUID]]:
         """Return all parents with their children that are stored."""
 
@@ -259,6 +263,9 @@ class SqliteBackend(Backend):
 
     async def happen_as_newer(self) -> None:
         self._execute("UPDATE outbox SET event = 'newer'")
+
+    async def deliver_as_newer(self, delivery_id: UUID) -> None:
+        self._execute("UPDATE delivery SET event = 'newer' WHERE id = ?", (delivery_id.bytes,))
 
     async def edges(self) -> list[tuple[UUID, UUID]]:
         with self._connection() as connection:

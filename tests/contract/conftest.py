@@ -10,7 +10,6 @@ A new store joins in two steps: a subclass of `Backend` in `backends.py`, which 
 stands still at `START`, and a line in `_MAKERS` below. One without connections to cut leaves `cut` alone.
 """
 
-import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final
 
@@ -21,6 +20,7 @@ from tests.contract.backends import Backend, SqliteBackend
 from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.served import ServedBackend
 from tests.postgres import SharedPostgres
+from tests.sampling import part_of
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
@@ -141,7 +141,7 @@ DECIDED_BELOW: Final = {
     "test_why",
 }
 """Modules about what the database decides, which a server only passes on: there one test of four stands for the others,
-which are proofs."""
+which are proofs. Of the other modules it is one of two."""
 
 
 def _is_proof(item: pytest.Item) -> bool:
@@ -150,7 +150,7 @@ def _is_proof(item: pytest.Item) -> bool:
         return False
     if module in PROVED:
         return not name.startswith(BRIEF)
-    return module in DECIDED_BELOW and zlib.crc32(name.encode()) % 4 != 0
+    return part_of(item, 4 if module in DECIDED_BELOW else 2) != 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

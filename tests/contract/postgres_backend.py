@@ -176,6 +176,9 @@ class PostgresBackend(Backend):
     async def happen_as_newer(self) -> None:
         await self.execute("UPDATE tidewheel.outbox SET event = 'newer'")
 
+    async def deliver_as_newer(self, delivery_id: UUID) -> None:
+        await self.execute("UPDATE tidewheel.delivery SET event = 'newer' WHERE id = $1", delivery_id)
+
     async def edges(self) -> list[tuple[UUID, UUID]]:
         return [(row[0], row[1]) for row in await self.execute(_EDGES)]
 

@@ -34,7 +34,7 @@ async def heard(store: Store) -> list[tuple[str, str]]:
     """Return which channels heard of which events, in order."""
     while await store.spread_happenings():
         pass
-    return [(each.channel, each.event.value) for each in reversed(await store.deliveries(limit=200))]
+    return [(each.channel, each.event) for each in reversed(await store.deliveries(limit=200))]
 
 
 async def miss_one(backend: Backend, store: Store) -> None:

@@ -38,7 +38,7 @@ async def heard(store: Store) -> list[Delivery]:
 
 
 async def events(store: Store) -> list[str]:
-    return [delivery.event.value for delivery in await heard(store)]
+    return [delivery.event for delivery in await heard(store)]
 
 
 async def test_an_outcome_is_told_to_whoever_asked_and_to_nobody_else(store: Store, worker: Worker) -> None:
@@ -74,7 +74,7 @@ async def test_a_job_that_ends_waiting_is_told_too(store: Store) -> None:
     await listen(store, *Event)
     await store.cancel(await submit(store), reason="not today")
     (delivery,) = await heard(store)
-    assert delivery.event is Event.CANCELLED
+    assert delivery.event == Event.CANCELLED
     assert "not today" in delivery.body
 
 
@@ -375,7 +375,7 @@ async def test_a_subscription_that_a_newer_program_made_keeps_nobody_else_from_b
     await submit(store)
     await backend.clock.advance(HOUR)
     await store.notice_late()
-    assert "old" in {delivery.channel for delivery in await store.deliveries() if delivery.event is Event.LATE}
+    assert "old" in {delivery.channel for delivery in await store.deliveries() if delivery.event == Event.LATE}
     assert {wish.channel for wish in await store.subscriptions()} == {"old"} | (
         {"new"} if "events" in change else set()
     )
@@ -392,3 +392,16 @@ async def test_an_event_that_is_not_known_waits_for_a_program_that_knows_it(
     assert [await store.spread_happenings(limit=3), await store.spread_happenings(limit=3)] == [1, 0]
     assert len(await store.deliveries()) == 1
     assert await backend.count("outbox") == 4
+
+
+async def test_a_delivery_of_an_event_that_is_not_known_is_listed_with_the_others(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await listen(store, Event.SUCCEEDED)
+    for _ in range(2):
+        await finish(store, worker, [await start(store, worker)])
+    await store.spread_happenings()
+    newest, _ = await store.deliveries()
+    await backend.deliver_as_newer(newest.id)
+    assert [delivery.event for delivery in await store.deliveries()] == ["newer", "succeeded"]
+    assert (await store.resend(newest.id)).event == "newer"

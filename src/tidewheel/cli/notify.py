@@ -49,7 +49,7 @@ DELIVERIES: Final[Columns[Delivery]] = {
     "id": lambda delivery: delivery.id,
     "created": lambda delivery: delivery.created_at,
     "channel": lambda delivery: delivery.channel,
-    "event": lambda delivery: delivery.event.value,
+    "event": lambda delivery: delivery.event,
     "state": lambda delivery: delivery.state.value,
     "tries": lambda delivery: delivery.tries,
     "answer": lambda delivery: delivery.answer,

@@ -163,7 +163,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     channel: str
     channel_id: UUID
-    event: Event
+    event: str
+    """The name of an `Event`; a newer program may know more of them."""
     tenant: str | None
     state: DeliveryState
     tries: int

@@ -168,7 +168,7 @@ def delivery_of(row: Any, dialect: Dialect) -> Delivery:
         key=key,
         channel=channel,
         channel_id=dialect.uuid(channel_id),
-        event=Event(event),
+        event=event,
         tenant=tenant,
         state=DeliveryState(state),
         tries=tries,
