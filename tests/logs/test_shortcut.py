@@ -8,6 +8,7 @@ import pytest
 
 from tests.logs.test_handler import Sink, logging_to
 from tidewheel.logs import RunHandler
+from tidewheel.logs.handler import current_sink
 from tidewheel.logs.shortcut import shorten_logging
 
 SHORT: Final = 17.0
@@ -170,6 +171,58 @@ def test_whoever_took_the_place_of_a_method_of_logging_is_called(
     scene.say("hello")
     assert called
     assert (scene.was_short, scene.texts) == ([False], ["hello"])
+
+
+@pytest.mark.parametrize("method", ["_log", "findCaller", "makeRecord", "handle", "filter", "callHandlers"])
+def test_so_is_whoever_had_taken_it_before(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    scene, original, called = Scene(), getattr(logging.Logger, method), []
+
+    def watch(*args: Any, **kwargs: Any) -> Any:
+        called.append(method)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(logging.Logger, "_log", logging.Logger._log)
+    monkeypatch.setattr(logging.Logger, method, watch)
+    shorten_logging(scene.handler)
+    scene.say("hello")
+    assert called
+    assert (scene.was_short, scene.texts) == ([False], ["hello"])
+
+
+class Positional(logging.Logger):
+    """Hands on what it was given by position, as some kinds of loggers do."""
+
+    def _log(self, level: Any, msg: Any, args: Any, exc_info: Any = None, extra: Any = None, *rest: Any) -> None:
+        super()._log(level, msg, args, exc_info, extra, *rest)
+
+
+@pytest.mark.parametrize("rest", [(), (False,), (False, 2)])
+def test_what_is_said_by_position_is_taken(scene: Scene, rest: tuple[Any, ...]) -> None:
+    seen = Seen()
+    made = Positional("own")
+    made.addHandler(seen)
+    for sink in (None, scene.sink):
+        token = current_sink.set(sink)
+        made._log(logging.INFO, "careful %s", ("now",), None, {"till": 3}, *rest)
+        current_sink.reset(token)
+    assert [(record.getMessage(), vars(record)["till"]) for record in seen.records] == 2 * [("careful now", 3)]
+    if rest == (False, 2):  # one for the kind of logger, one for this call
+        assert {record.funcName for record in seen.records} == {"test_what_is_said_by_position_is_taken"}
+
+
+def test_arguments_are_shown_once(scene: Scene) -> None:
+    class Counted:
+        shown = 0
+
+        def __str__(self) -> str:
+            self.shown += 1
+            return "x"
+
+    told = Counted()
+    scene.logger.addHandler(Seen())  # which does not look
+    scene.handler.setLevel(logging.ERROR)
+    scene.say("%s", told)
+    assert told.shown == 0
 
 
 def test_records_of_ones_own_are_made(scene: Scene) -> None:

@@ -4,17 +4,20 @@ from typing import Any
 
 import pytest
 
-from tests.builders import HOUR, MINUTE, SECOND, a_claim, a_worker, needing, some_jobs
+from tests.builders import HOUR, MINUTE, SECOND, a_claim, a_job, a_worker, needing, some_jobs
 from tests.contract.postgres_backend import PostgresBackend
 from tests.contract.steps import claim, finish, in_order, settle, start, submit
 from tests.postgres_store.tools import Connect
 from tidewheel.errors import LeaseLost
 from tidewheel.model.gate import GateMode, GateSpec
+from tidewheel.model.job import Run
 from tidewheel.model.priority import Priority
 from tidewheel.model.states import Cause
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
+from tidewheel.store.postgres import PostgresStore
 from tidewheel.store.postgres.connection import SQL, Database
+from tidewheel.store.postgres.memory import BEGINNING
 
 
 class _Noting:
@@ -89,7 +92,7 @@ async def test_where_more_is_due_than_there_is_room_for_the_urgent_come_first(
     urgent = [answer.job_id for answer in await store.submit(some_jobs(2, priority=Priority.HIGH))]
     asked.clear()
     assert in_order(await claim(store, calm, 2)) == urgent
-    assert asked == ["take_all", "take"]  # what the first one saw was worth a look
+    assert asked == ["take_all", "peek", "take"]
     assert len(await claim(store, calm, 40)) == 40
 
 
@@ -99,7 +102,7 @@ async def test_no_more_is_taken_than_there_is_room_for(store: Store, calm: Worke
     assert in_order(await claim(store, calm, 10)) == jobs[:10]
 
 
-@pytest.mark.parametrize("how_many", [49, 50, 51, 100])
+@pytest.mark.parametrize("how_many", [31, 32, 33, 50, 51, 100])
 async def test_nothing_is_left_that_there_is_room_for(store: Store, calm: Worker, how_many: int) -> None:
     """A peek sees only so far; what lies beyond must not wait for the next look."""
     jobs = [answer.job_id for answer in await store.submit(some_jobs(how_many))]
@@ -130,6 +133,50 @@ async def test_the_flag_of_a_lane_counts_whatever_the_claimer_believes(
 async def test_lanes_that_came_up_meanwhile_are_served(store: Store, calm: Worker) -> None:
     job = await submit(store, "new")
     assert in_order(await claim(store, calm)) == [job]
+
+
+async def test_a_claim_of_few_after_one_of_many_lanes_takes_no_more_than_it_asked_for(
+    store: Store, calm: Worker
+) -> None:
+    many = [a_job(f"k{n}", priority=level, needs=needing({"gpu": 1})) for n in range(30) for level in Priority]
+    await store.submit(many)
+    assert len(await claim(store, calm, 200, free={"gpu": 90})) == 90
+    await store.submit(some_jobs(2))
+    assert len(await claim(store, calm, 1, free={"gpu": 0})) == 1
+
+
+async def test_with_many_lanes_a_look_back_is_not_forgotten(
+    backend: PostgresBackend, store: Store, worker: Worker, connect: Connect
+) -> None:
+    """Four times a second a peek begins before the marks, for submits that took longer to commit."""
+    await store.submit([a_job(f"k{n}") for n in range(30)])
+    await finish(store, worker, await claim(store, worker, 100))
+    late = await connect(backend.url)
+    async with late.transaction():
+        (answer,) = await store.submit_within(late, [a_job("k0")], waits=True)
+        await backend.clock.advance(SECOND / 2)
+        assert await _claim_of_all_lanes(store, worker) == []  # which moves the marks
+    assert in_order(await _claim_of_all_lanes(store, worker)) == [answer.job_id]
+
+
+async def _claim_of_all_lanes(store: Store, worker: Worker) -> list[Run]:
+    """Claim after so long that those without jobs are looked at again."""
+    assert isinstance(store, PostgresStore)
+    for memory in store._memories[worker.id].values():
+        memory.active_until = float("-inf")
+    return await claim(store, worker, 100)
+
+
+async def test_what_was_seen_is_told_once_however_much_is_taken(
+    backend: PostgresBackend, store: Store, calm: Worker
+) -> None:
+    await store.submit(some_jobs(20))
+    version = (await backend.execute("SELECT lanes FROM tidewheel.meta"))[0][0]
+    lane = (await backend.execute("SELECT id FROM tidewheel.lane WHERE kind = 'echo'"))[0][0]
+    pairs = [lane] * 3, [0, 1, 2], [BEGINNING.run_at] * 3, [BEGINNING.job_id] * 3, [True] * 3
+    rows = await backend.execute(SQL["take_all"], *pairs, 20, calm.id, version)
+    assert [row["id"] is not None for row in rows] == [True] * 20
+    assert [len(row["run_ats"]) for row in rows if row["now"] is not None] == [20]
 
 
 async def test_limits_hold(store: Store, calm: Worker) -> None:
@@ -163,7 +210,7 @@ async def test_what_failed_before_is_planned(store: Store, calm: Worker, asked: 
     await settle(store, calm, await start(store, calm), Cause.FAILED)
     asked.clear()
     assert len(await claim(store, calm)) == 1
-    assert asked == ["take_all", "take"]
+    assert asked == ["take_all", "peek", "take"]
 
 
 async def test_who_is_dead_takes_nothing(backend: PostgresBackend, store: Store, calm: Worker) -> None:

@@ -12,31 +12,56 @@ from typing import Any, Final
 
 from tidewheel.logs.handler import LARGE, RunHandler, RunSink, current_sink
 
-_METHODS: Final = ("findCaller", "makeRecord", "handle", "filter", "callHandlers")
-_AS_SHIPPED: Final = tuple(getattr(logging.Logger, name) for name in _METHODS)
+_METHODS: Final = ("_log", "findCaller", "makeRecord", "handle", "filter", "callHandlers")
 _PLAIN: Final = (logging.Logger, logging.RootLogger)
+_POSITIONS: Final = 4
+"""What else may be said by position: an exception, fields, whether to show the stack, how far up the call is."""
 
 
 def shorten_logging(handler: RunHandler) -> None:
-    """Take the short way from now on for what would come to this handler alone, of whatever a run logs."""
-    whole_way = logging.Logger._log  # noqa: SLF001 - all that is logged comes through it, and nothing else does
+    """Take the short way from now on for what would come to this handler alone, of whatever a run logs.
 
-    def log(self: logging.Logger, level: int, msg: object, args: Any, **more: Any) -> None:
+    If someone has taken the place of a method of logging before, all goes the whole way.
+    """
+    shipped = logging.Logger.setLevel.__code__.co_filename
+    if any(_file_of(getattr(logging.Logger, name)) != shipped for name in _METHODS):
+        return
+    whole_way = logging.Logger._log  # noqa: SLF001 - all that is logged comes through it, and nothing else does
+    methods = _methods()
+
+    def log(self: logging.Logger, level: int, msg: object, args: Any, *rest: Any, **more: Any) -> None:
         sink = current_sink.get()
-        if sink is not None and not more and type(msg) is str:
-            text = _text(msg, args) if args else msg
-            if text is not None and level >= handler.level and _comes_to_it_alone(self, handler):
+        plain = type(msg) is str and not rest and not more
+        if sink is not None and plain and _methods() == methods and _comes_to_it_alone(self, level, handler):
+            text = _text(msg, args)
+            if text is not None:
                 _note(sink, level, text)
                 return
-        more["stacklevel"] = more.get("stacklevel", 1) + 1  # a record tells the place of the call, which is not here
-        whole_way(self, level, msg, args, **more)
+        # A record tells the place of the call, which is not here.
+        if len(rest) == _POSITIONS:
+            rest = (*rest[:-1], rest[-1] + 1)
+        else:
+            more["stacklevel"] = more.get("stacklevel", 1) + 1
+        whole_way(self, level, msg, args, *rest, **more)
 
-    logging.Logger._log = log  # type: ignore[assignment,method-assign]  # noqa: SLF001
+    logging.Logger._log = log  # type: ignore[method-assign]  # noqa: SLF001
 
 
-def _text(msg: str, args: Any) -> str | None:
+def _methods() -> tuple[Any, ...]:
+    kind = logging.Logger
+    return kind.findCaller, kind.makeRecord, kind.handle, kind.filter, kind.callHandlers
+
+
+def _file_of(method: Any) -> str | None:
+    code = getattr(method, "__code__", None)
+    return None if code is None else code.co_filename
+
+
+def _text(msg: Any, args: Any) -> str | None:
     """Return a text with its arguments, as a record would; None if they do not fit."""
     try:
+        if not args:
+            return str(msg)
         if len(args) == 1 and isinstance(args[0], Mapping) and args[0]:
             args = args[0]
         text: str = msg % args
@@ -45,7 +70,7 @@ def _text(msg: str, args: Any) -> str | None:
     return text
 
 
-def _comes_to_it_alone(logger: logging.Logger, handler: RunHandler) -> bool:
+def _comes_to_it_alone(logger: logging.Logger, level: int, handler: RunHandler) -> bool:
     """Tell whether this handler is the only one that hears this logger, and nothing else would see a record."""
     at: logging.Logger | None = logger
     heard = False
@@ -55,11 +80,9 @@ def _comes_to_it_alone(logger: logging.Logger, handler: RunHandler) -> bool:
                 return False
             heard = True
         at = at.parent if at.propagate else None
-    if not heard or type(logger) not in _PLAIN or logger.filters or logger.disabled:
+    if not heard or level < handler.level or type(logger) not in _PLAIN or logger.filters or logger.disabled:
         return False
-    kind = logging.Logger
-    as_is = kind.findCaller, kind.makeRecord, kind.handle, kind.filter, kind.callHandlers
-    return as_is == _AS_SHIPPED and logging.getLogRecordFactory() is logging.LogRecord
+    return logging.getLogRecordFactory() is logging.LogRecord
 
 
 def _note(sink: RunSink, level: int, text: str) -> None:

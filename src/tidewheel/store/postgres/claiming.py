@@ -23,7 +23,16 @@ from tidewheel.store.lanes import Lane, is_unfit, key_of
 from tidewheel.store.postgres.claim_rows import lane_of, run_of
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.limits import NONE_ADMITTED, Admitted, admit_picked, start_order
-from tidewheel.store.postgres.looking import CLAIMS_AHEAD, MANY_PAIRS, PLAN_USE, Looking, Seen, is_plain, scope_of
+from tidewheel.store.postgres.looking import (
+    CLAIMS_AHEAD,
+    LEAST_DEPTH,
+    MANY_PAIRS,
+    PLAN_USE,
+    Looking,
+    Seen,
+    is_plain,
+    scope_of,
+)
 from tidewheel.store.postgres.memory import BEGINNING, Memory, Pair, Scope
 from tidewheel.store.postgres.slowing import Paces, count_passed, lock_paces, slow_gates, within
 
@@ -91,21 +100,20 @@ class Claiming(Looking):
         self._memories.pop(worker_id, None)
 
     async def _take_all(self, request: ClaimRequest, memory: Memory) -> tuple[list[Any], Seen | None]:
-        """Take all that is due if it fits, in one statement; what was seen is returned if it is still true.
+        """Take all that is due if it fits, in one statement; what was seen is returned if there was nothing to take.
 
         If it took something, `memory.calm` tells afterwards whether there is nothing left to be done.
         """
-        if not memory.can_take_all(self._db.time()):
+        if len(memory.lanes) * len(request.priorities) > MANY_PAIRS or not memory.can_take_all(self._db.time()):
             return [], None
-        view = self._view(request, memory)
-        if len(view.pairs) > MANY_PAIRS or not view.whole:
-            return [], None
+        most = min(request.limit, LEAST_DEPTH)
+        view = self._view(request, memory)._replace(depth=most + 1)
         plain = [is_plain(memory.lanes[lane], request) for lane, _ in view.pairs]
-        values = *view.columns, plain, view.depth, request.worker_id, memory.version
+        values = *view.columns, plain, most, request.worker_id, memory.version
         rows = await self._db.write(lambda connection: connection.fetch(SQL["take_all"], *values))
-        seen = await self._note_seen(request, memory, view._replace(depth=view.depth + 1), rows[0])
+        seen = await self._note_seen(request, memory, view, next(row for row in rows if row["now"] is not None))
         if rows[0]["id"] is None:
-            return [], seen
+            return [], None if seen.heads else seen
         memory.note_time(seen.now)
         memory.advance(rows)
         all_of_it = len(rows) == sum(len(head.due) for head in seen.heads)

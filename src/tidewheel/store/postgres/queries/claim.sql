@@ -59,6 +59,7 @@ RETURNING job.id, job.token, job.lane, job.priority, job.args, job.labels, job.o
 -- comes to a worker with time on its hands starts after one statement instead of two. Of lanes that are not plain, for a
 -- limit or a pace decides there, and for a claimer whose lanes are no longer what it believes, it takes nothing.
 -- The worker's own row is locked only if there is something to take, as in `take`, or looking would be a write.
+-- What was seen stands in one of the rows; there is always one.
 WITH head AS MATERIALIZED (
     SELECT pair.n, pair.lane, pair.plain, first.run_at, first.id, first.at
       FROM unnest($1::integer[], $2::smallint[], $3::timestamptz[], $4::uuid[], $5::boolean[]) WITH ORDINALITY
@@ -95,8 +96,11 @@ WITH head AS MATERIALIZED (
     RETURNING job.id, job.token, job.lane, job.priority, job.args, job.labels, job.options, job.run_at, job.due_at,
               job.start_by, job.started_at, job.failures, job.losses, job.cancel_at IS NOT NULL AS cancelling,
               job.awaited
+), numbered AS (
+    SELECT *, row_number() OVER () AS row FROM taken
 ), seen AS (
-    SELECT array_agg(head.n) AS pairs,
+    SELECT 1 AS row,
+           array_agg(head.n) AS pairs,
            array_agg(date_part('epoch', head.run_at)) AS run_ats,
            array_agg(uuid_send(head.id)) AS ids,
            date_part('epoch', tidewheel.now()) AS now,
@@ -106,11 +110,12 @@ WITH head AS MATERIALIZED (
                     WHERE worker.id = $7 AND worker.alive AND worker.lease_until > tidewheel.now()) AS alive
       FROM head
 )
-SELECT taken.id, taken.token, taken.lane, taken.priority, taken.args, taken.labels, taken.options, taken.run_at,
-       taken.due_at, taken.start_by, taken.started_at, taken.failures, taken.losses, taken.cancelling, taken.awaited,
+SELECT numbered.id, numbered.token, numbered.lane, numbered.priority, numbered.args, numbered.labels, numbered.options,
+       numbered.run_at, numbered.due_at, numbered.start_by, numbered.started_at, numbered.failures, numbered.losses,
+       numbered.cancelling, numbered.awaited,
        seen.pairs, seen.run_ats, seen.ids, seen.now, seen.lanes, seen.look_at, seen.alive
   FROM seen
-  LEFT JOIN taken ON true
+  FULL JOIN numbered ON numbered.row = seen.row
 
 -- name: pick_keyed
 -- The same for lanes whose jobs have limit keys, but only locks them and tells what the runs would be:
