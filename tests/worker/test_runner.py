@@ -236,6 +236,57 @@ async def test_an_unexpected_error_ends_one_run_and_not_the_others(served: Serve
 # Who has the loop
 
 
+async def _cancels_later() -> str:
+    """As a timeout of one's own does that nobody takes back."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().call_soon(task.cancel)
+    return "1"
+
+
+async def _cancels_itself() -> str:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.get_running_loop().create_future()
+    return ""
+
+
+@pytest.mark.parametrize("body", [_cancels_later, _cancels_itself])
+async def test_code_that_cancels_the_task_it_ran_in_ends_no_slot(body: Callable[[], Coroutine[Any, Any, str]]) -> None:
+    served = Served(odd=body, small=_small)
+    await served.clock.sleep(0)
+    for _ in range(2):
+        served.accept(*(a_run(ONCE, kind="odd", job_id=uuid4()) for _ in range(3)))
+        for _ in range(20):
+            await served.clock.sleep(0)
+    served.accept(*(a_run(ONCE, kind="small", job_id=uuid4()) for _ in range(3)))
+    while len(served.place.outcomes) < 9:
+        await served.clock.advance(timedelta(seconds=1))
+    ends = [outcome.cause for outcome in served.place.outcomes]
+    assert ends[6:] == [Cause.RETURNED] * 3
+    assert ends[:6] == ([Cause.RETURNED] if body is _cancels_later else [Cause.GAVE_UP]) * 6
+    assert all(
+        slot.task is not None and not slot.task.done() and not slot.task.cancelling() for slot in served.runner._slots
+    )
+    await served.close()
+
+
+async def test_a_run_whose_outcome_cannot_be_told_since_its_task_was_cancelled_is_given_back() -> None:
+    async def cancels_and_returns() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return LARGE  # which is to be stored elsewhere, and that takes time
+
+    served = Served(odd=cancels_and_returns)
+    await served.clock.sleep(0)
+    served.place.away = Unavailable("away")
+    served.accept(a_run(ONCE, kind="odd"))
+    assert (await served.outcome()).cause is Cause.RELEASED
+    await served.close()
+
+
 async def test_whose_code_has_the_loop_is_known_in_a_task_that_it_began() -> None:
     seen: list[UUID] = []
 

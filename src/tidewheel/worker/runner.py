@@ -50,6 +50,7 @@ class Runner:
         self._room = asyncio.Event()
         self._time = StoreTime(tools.clock)
         self._expected = 0.0
+        self._closing = False
 
     # What a Taker does
 
@@ -136,9 +137,18 @@ class Runner:
 
     async def serve(self) -> None:
         """Serve until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for slot in self._slots:
-                slot.task = group.create_task(self._serve_with(slot))
+        tasks = {asyncio.create_task(self._serve_with(slot)): slot for slot in self._slots}
+        for task, slot in tasks.items():
+            slot.task = task
+        try:
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
+        finally:
+            self._closing = True
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     def on_suspended(self, slot: Slot) -> None:
         """Watch the time of a run that waits for something, and let another slot go on."""
@@ -149,6 +159,18 @@ class Runner:
         self._wake_one()
 
     async def _serve_with(self, slot: Slot) -> None:
+        """Serve one run after the other in one task of the loop, whoever else cancels that."""
+        while True:
+            try:
+                await self._serve_on(slot)
+            except asyncio.CancelledError:
+                if self._closing or slot.task is None:
+                    raise
+                # Code of an earlier run has kept the task that it ran in, as in a timeout of its own.
+                while slot.task.uncancel():
+                    pass
+
+    async def _serve_on(self, slot: Slot) -> None:
         began = self._clock.monotonic()
         while True:
             now = self._clock.monotonic()
@@ -157,7 +179,12 @@ class Runner:
                 began = now = self._clock.monotonic()
             run = self._waiting.pop()  # from here to its slot without a pause: it must always be held somewhere
             if run is not None:
-                await self._serve_one(slot, run, now)
+                try:
+                    await self._serve_one(slot, run, now)
+                except asyncio.CancelledError:
+                    if not self._closing:  # it had ended, and nobody could say how; an outcome that is known stands
+                        self._tools.settler.add(given_back(run))
+                    raise
             else:
                 await self._wait_for_work()
             if run is None or slot.has_suspended:
@@ -168,7 +195,14 @@ class Runner:
         woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._idle.append(woken)
         self._room.set()
-        await woken
+        try:
+            await woken
+        except asyncio.CancelledError:
+            if woken in self._idle:
+                self._idle.remove(woken)
+            else:  # it was woken, too, and someone else must go in its place
+                self._wake_one()
+            raise
 
     async def _let_others_run(self) -> None:
         self.page.leave()

@@ -82,8 +82,9 @@ class Slot:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self.ending is not None and self.task is not None:
-            self.task.uncancel()
+        if self.task is not None and (self.ending is not None or self.has_suspended):
+            while self.task.uncancel():  # also what its own code or that of an earlier run has asked for
+                pass
 
     def put_off(self, after: timedelta) -> None:
         """Have the run given back, which could not begin, to be tried again after a while."""
