@@ -9,7 +9,7 @@ from harness.checker import require
 from harness.checker.intervals import deaths_by_pid
 from harness.checker.records import Death
 from harness.processes import Role, look_at
-from tests.chaos.verdict import BOTH, safe
+from tests.chaos.verdict import safe
 from tidewheel.model.states import State
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
@@ -48,8 +48,7 @@ async def test_a_part_above_or_below_a_task_is_killed_and_the_job_runs_again(rol
         await safe(arena, kills=1, reclaims=2, executions=4)
 
 
-@BOTH
-@pytest.mark.proof
+@pytest.mark.parametrize("store", ["sqlite", pytest.param("postgres", marks=pytest.mark.proof)])
 async def test_a_supervisor_is_killed_and_everything_below_it_dies(store: StoreName) -> None:
     async with Arena(store) as arena:
         jobs = [await arena.submit(kind, seconds=4) for kind in ("doze", "nap", "command")]
