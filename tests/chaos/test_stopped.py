@@ -4,17 +4,16 @@ import asyncio
 
 import pytest
 
-from harness.arena import Arena, StoreName
+from harness.arena import Arena, StoreName, tide_worker
 from harness.nemesis import PAUSED, paused
 from harness.processes import Role, look_at
-from tests.chaos.verdict import BOTH, safe
+from tests.chaos.verdict import safe
 from tidewheel.model.states import State
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
-@BOTH
-@pytest.mark.proof
+@pytest.mark.parametrize("store", ["postgres", pytest.param("sqlite", marks=pytest.mark.proof)])
 async def test_a_worker_stopped_past_its_lease_is_dead_before_it_could_go_on(store: StoreName) -> None:
     async with Arena(store) as arena:
         jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap", "command")]
@@ -31,7 +30,30 @@ async def test_a_worker_stopped_past_its_lease_is_dead_before_it_could_go_on(sto
         await safe(arena, faults=1, reclaims=1)
 
 
+def bare_worker(database: str) -> list[str]:
+    """Return the words that start a worker whose tasks have no namespace around them."""
+    return ["tests.chaos.bare_app:app" if word == "harness.chaos_app:app" else word for word in tide_worker(database)]
+
+
 @pytest.mark.proof
+async def test_without_a_namespace_what_is_stopped_past_its_lease_is_dead_before_it_could_go_on() -> None:
+    async with Arena("sqlite", command=bare_worker) as arena:
+        jobs = [await arena.submit(kind, seconds=5) for kind in ("nap", "obey")]
+        for job in jobs:
+            await arena.runs(job)
+        trees = [process for worker in arena.cluster.running for process in worker.tree()]
+
+        stopping = asyncio.create_task(paused(arena, "stop tree", trees, PAUSED))
+        await arena.until(lambda: _none_alive([process.pid for process in trees]), "the kernel's timer to kill them")
+        assert not stopping.done(), "they died while they were stopped, not because they were woken"
+        arena.restore()
+        await stopping
+        done = await arena.ended(*jobs)
+
+        assert {(job.state, job.token) for job in done} == {(State.SUCCEEDED, 2)}
+        await safe(arena, faults=1, reclaims=1)
+
+
 async def test_only_the_supervisor_is_stopped_and_its_tasks_end_with_its_lease() -> None:
     async with Arena("sqlite") as arena:
         jobs = [await arena.submit(kind, seconds=5) for kind in ("doze", "nap")]

@@ -155,7 +155,7 @@ def test_a_paused_run_keeps_all_but_its_cores() -> None:
     one = Occupant(needs=Needs(resources={"cpu": 2000, "memory": 60}))
 
     assert free_of(total, [one]) == {"cpu": 0, "memory": 40, "gpu": 1}
-    assert free_of(total, [one], to_pause=one) == {"cpu": 2000, "memory": 40, "gpu": 1}
+    assert free_of(total, [one], aside=one) == {"cpu": 2000, "memory": 40, "gpu": 1}
     one.paused = True
     assert free_of(total, [one]) == {"cpu": 2000, "memory": 40, "gpu": 1}
 

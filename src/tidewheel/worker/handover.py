@@ -22,6 +22,7 @@ from tidewheel.store.telling import NoteStore
 from tidewheel.tasks.signals import Fatal
 from tidewheel.worker.execution import fetching
 from tidewheel.worker.patience import Patience
+from tidewheel.worker.sandbox.place import above_place
 from tidewheel.worker.secrets import Secrets
 
 T = TypeVar("T")
@@ -78,9 +79,10 @@ class Handover:
         return None, await self._stored(lambda: self._blobs.store_result(run.job_id, run.token, result))
 
     async def keep_files(self, run: Run, files: Mapping[str, Path]) -> None:
-        """Store output files; they are found by the job that they are of."""
+        """Store output files; they are found by the job that they are of. Raises Invalid for one behind a link."""
         for name, path in files.items():
-            await self._stored(partial(self._blobs.store_output, run.job_id, run.token, name, path))
+            store = partial(self._blobs.store_output, inside=above_place(path, name))
+            await self._stored(partial(store, run.job_id, run.token, name, path))
 
     async def _stored(self, store: Callable[[], Awaitable[T]]) -> T:
         """Store something, with patience while the blobs are away."""

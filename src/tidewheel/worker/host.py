@@ -14,7 +14,7 @@ from tidewheel.errors import Invalid, TideError
 from tidewheel.model.job import Claimed, Run
 from tidewheel.model.outcome import Outcome
 from tidewheel.model.priority import Priority
-from tidewheel.model.resources import Resources
+from tidewheel.model.resources import Resources, fits
 from tidewheel.model.states import Cause
 from tidewheel.model.trace import Trace
 from tidewheel.observe.own_log import about, concern
@@ -29,7 +29,7 @@ from tidewheel.worker.child import Workshop
 from tidewheel.worker.execution import AGAIN_AFTER, Away, Execution, Executor, Order
 from tidewheel.worker.live import Alarm, LiveRun
 from tidewheel.worker.loop_watch import LONGEST_SILENCE
-from tidewheel.worker.preempt import next_to_resume, victim
+from tidewheel.worker.preempt import most_giving, next_to_resume, room_maker
 from tidewheel.worker.reports import Report
 from tidewheel.worker.reserving import Reservation
 from tidewheel.worker.settler import RunKey
@@ -76,6 +76,8 @@ class Host:
         self._live: dict[RunKey, LiveRun] = {}
         self._waiting = Waiting()
         self._pace = Pace(self._slots, expected=LONG_RUN)
+        self._making_way: dict[RunKey, asyncio.Event] = {}
+        """Those whose end an urgent run waits for, since it needs what they hold."""
         self._standstill: asyncio.TimerHandle | None = None
         self._moved_at = 0.0
         """When a run was taken or left last."""
@@ -96,7 +98,7 @@ class Host:
         if limit := self._wish():
             request = msgspec.structs.replace(self._request, limit=limit)
             return self._reservation.apply(request, self._free())
-        weakest = None if self._waiting else victim(self._live.values())
+        weakest = None if self._waiting else most_giving(self._staying(), self._free)
         if weakest is None:
             self._changed.clear()
             return None
@@ -111,8 +113,11 @@ class Host:
         self._time.learn(claimed)
         for run in claimed.runs:
             self._reservation.taken(run.needs)
-            if self._running < self._slots or self._push_aside(run):
-                self._start(self._enter(run))
+            has_slot = self._running < self._slots
+            weakest = None if has_slot and self._fits(run) else room_maker(self._staying(), run, self._free)
+            gone = None if weakest is None else self._push_aside(weakest, run)
+            if has_slot or weakest is not None:
+                self._start(self._enter(run), gone)
             else:
                 self._waiting.add(run)
         self._watch_standstill()
@@ -193,13 +198,15 @@ class Host:
         self._live[live.key] = live
         return live
 
-    def _start(self, live: LiveRun) -> None:
-        serving = asyncio.create_task(self._serve_in_turn(live))
+    def _start(self, live: LiveRun, after: asyncio.Event | None = None) -> None:
+        serving = asyncio.create_task(self._serve_in_turn(live, after))
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
 
-    async def _serve_in_turn(self, live: LiveRun | None) -> None:
+    async def _serve_in_turn(self, live: LiveRun | None, after: asyncio.Event | None) -> None:
         """Serve a run, then in its place those that wait, one after the other."""
+        if after is not None:
+            await after.wait()
         while live is not None:
             try:
                 await self._serve(live)
@@ -211,7 +218,8 @@ class Host:
         concern(run)  # for this task, which serves one run at a time
         now = self._time.seconds(self._clock.monotonic())
         try:
-            outcome = refused(run, now, known=run.kind in self._tasks)
+            is_unwanted = live.disowned or live.released  # before it began
+            outcome = given_back(run) if is_unwanted else refused(run, now, known=run.kind in self._tasks)
             if outcome is None:
                 outcome = await self._carry_out(live)
                 self._workshop.numbers.ended(run.kind, outcome.cause, self._clock.monotonic() - live.since)
@@ -219,7 +227,7 @@ class Host:
             if live.disowned:
                 return
             await live.report.close()
-            self._workshop.settler.add(given_back(run) if live.released else outcome)
+            self._workshop.settler.add(outcome)
         except Exception as error:  # noqa: BLE001 - one run must not end the others
             _log.exception("job %s could not be run", run.job_id)
             ended = Ended(end=End.ERROR, message=f"the worker could not run it: {error}")
@@ -262,7 +270,7 @@ class Host:
             self._expects(live)  # before the next turn of the loop, which may never come
             ended = await execution.wait()
             live.ended()
-            if live.disowned or live.released:
+            if live.disowned or (live.released and ended.end is End.STOPPED):  # what ended by itself has ended
                 return given_back(run)
             if ended.end is End.UNKNOWN:
                 _log.warning("job %s is given back: %s", run.job_id, ended.message)
@@ -322,26 +330,31 @@ class Host:
     def _open(self, run: Run) -> Report:
         return self._workshop.reports.open(run)
 
-    def _free(self, to_pause: LiveRun | None = None) -> dict[str, int]:
-        waiting = (Unstarted(run.needs) for run in self._waiting)
-        return free_of(self._total, (*self._live.values(), *waiting), to_pause)
+    def _staying(self) -> list[LiveRun]:  # who was told to make way is counted, and not told again
+        return [live for live in self._live.values() if not live.released]
 
-    def _push_aside(self, run: Run) -> bool:
-        """Make a slot free for an urgent run, if someone may be pushed aside for it."""
-        weakest = victim(self._live.values(), run.priority, run.held)
-        if weakest is None:
-            return False
+    def _free(self, aside: LiveRun | None = None) -> dict[str, int]:
+        waiting = (Unstarted(run.needs) for run in self._waiting)
+        return free_of(self._total, (*self._live.values(), *waiting), aside)
+
+    def _fits(self, run: Run) -> bool:
+        return not run.needs.resources or fits(run.needs, self._free())
+
+    def _push_aside(self, weakest: LiveRun, run: Run) -> asyncio.Event | None:
+        """Make a slot free for an urgent run; return what is set when it may begin, if that is not at once."""
         _log.info("job %s makes way for job %s", weakest.run.job_id, run.job_id, extra=about(weakest.run))
         if weakest.preempt == "pause":
             weakest.pause()
-        else:
-            weakest.released = True
-            weakest.stop(End.STOPPED, 0)
-        return True
+            return None
+        weakest.released = True
+        weakest.stop(End.STOPPED, 0)
+        return None if self._fits(run) else self._making_way.setdefault(weakest.key, asyncio.Event())
 
     def _leave(self, live: LiveRun) -> LiveRun | None:
         """Return who has the place next, unless a paused one goes on in it, and look for more."""
         del self._live[live.key]
+        if (gone := self._making_way.pop(live.key, None)) is not None:
+            gone.set()
         self._pace.note(self._clock.monotonic() - live.since, suspended=True)
         entered = self._fill()
         for other in entered[1:]:

@@ -1,9 +1,11 @@
 """Preemption: whom a more urgent job may push aside when no slot is free; pure."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol, TypeVar
 
+from tidewheel.model.job import Run
 from tidewheel.model.priority import Priority
+from tidewheel.model.resources import Resources, fits
 from tidewheel.tasks.definition import Preempt
 
 
@@ -27,6 +29,8 @@ class Occupant(Protocol):
 
 
 Someone = TypeVar("Someone", bound=Occupant)
+FreeWithout = Callable[[Someone], Resources]
+"""Says what would be free if one were pushed aside."""
 
 
 def victim(
@@ -46,6 +50,30 @@ def victim(
     if not willing:
         return None
     return max(willing, key=lambda one: (one.priority, one.preempt == "pause", one.since))
+
+
+def most_giving(occupants: Collection[Someone], free_without: FreeWithout[Someone]) -> Someone | None:
+    """Return who would be pushed aside by the most urgent job there is, whatever that may need.
+
+    That is one that is put back rather than one that is paused, if all is free then that would be free otherwise.
+    """
+    weakest, other = victim(occupants), victim([one for one in occupants if one.preempt == "requeue"])
+    if weakest is None or other is None or other.priority != weakest.priority:
+        return weakest
+    free, less = free_without(other), free_without(weakest)
+    return other if all(free.get(name, 0) >= amount for name, amount in less.items()) else weakest
+
+
+def room_maker(occupants: Collection[Someone], run: Run, free_without: FreeWithout[Someone]) -> Someone | None:
+    """Return whom to push aside for an urgent run such that it has what it needs.
+
+    If a pause does not make enough room, that is one that can be put back.
+    """
+    weakest = victim(occupants, run.priority, run.held)
+    if weakest is None or fits(run.needs, free_without(weakest)):
+        return weakest
+    giving = [one for one in occupants if one.preempt == "requeue" and fits(run.needs, free_without(one))]
+    return victim(giving, run.priority, run.held)
 
 
 def next_to_resume(occupants: Iterable[Someone]) -> Someone | None:

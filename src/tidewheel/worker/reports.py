@@ -13,12 +13,14 @@ from tidewheel.clock import Clock
 from tidewheel.errors import TideError, Unavailable
 from tidewheel.logs.run_log import RunLog
 from tidewheel.logs.shipper import LogShipper
+from tidewheel.model.checks import clean_text
 from tidewheel.model.job import Run
 from tidewheel.model.log_piece import Piece
-from tidewheel.model.note import RunNote, merge_notes
+from tidewheel.model.note import MAX_MESSAGE, RunNote, merge_notes
 from tidewheel.model.outcome import Outcome
 from tidewheel.store.telling import LogStore, NoteStore
 from tidewheel.tasks.ending import Ended
+from tidewheel.worker.launcher.speaking import LONGEST
 from tidewheel.worker.settler import RunKey, Settler
 
 FLUSH_WITHIN: Final = 2.0
@@ -62,8 +64,15 @@ class Report(RunLog):
             detail=None if ended.detail is None else self._masks.hide_in_cut(ended.detail),
         )
 
+    def log(self, level: str, text: str) -> None:
+        """Take what a function in a process of its own logged."""
+        super().log(level, self._masks.hide_in_cut(text) if len(text) >= LONGEST else text)
+
     def progress(self, fraction: float, message: str) -> None:
-        self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=self._masks.hide(message)))
+        # Cut after secrets are hidden, not before; of what was cut at its sender, the end may be half a secret.
+        hidden = self._masks.hide_in_cut(message) if len(message) >= LONGEST else self._masks.hide(message)
+        shown = clean_text(hidden, MAX_MESSAGE)
+        self._note(RunNote(job_id=self.key[0], token=self.key[1], progress=fraction, message=shown))
 
     def checkpoint(self, data: str) -> None:
         self._note(RunNote(job_id=self.key[0], token=self.key[1], checkpoint=self._masks.hide_in_json(data)))

@@ -1,9 +1,11 @@
 """An app for the tests of the executors: one task for each thing that can happen."""
 
+import _thread
 import asyncio
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import locale
 import logging
@@ -72,6 +74,11 @@ WAYS_TO_SPOIL: dict[str, Callable[[], Any]] = {
     "blocked signal": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2]),
     "alarm": lambda: signal.alarm(600),
     "open files": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50)),
+    "processor time": lambda: resource.setrlimit(resource.RLIMIT_CPU, (600, 600)),
+    "processes": lambda: resource.setrlimit(resource.RLIMIT_NPROC, (7, 7)),
+    "data": lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 40)),
+    "stack": lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20)),
+    "processors": lambda: os.sched_setaffinity(0, {max(os.sched_getaffinity(0))}),
     "many files": lambda: [os.dup(2) for _ in range(100)],
     "trace": lambda: sys.setprofile(lambda *_: None),
     "collector": gc.disable,
@@ -250,6 +257,54 @@ def leave_thread() -> int:
 
 
 @task()
+def leave_low_thread() -> None:
+    """Leave a thread behind that `threading` does not know."""
+    _thread.start_new_thread(threading.Event().wait, ())
+
+
+@task()
+def use_threads() -> None:
+    threads = [threading.Thread(target=os.getpid) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class _Unhashable(list[Any]):
+    """A stream that is no key of anything."""
+
+    def __init__(self, stream: Any) -> None:
+        self.write, self.flush = stream.write, stream.flush
+
+
+class _Leaving(_Unhashable):
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self.flush = sys.exit
+
+
+ODD_STREAMS: dict[str, Callable[[], Any]] = {
+    "unhashable": lambda: setattr(sys, "stdout", _Unhashable(sys.stdout)),
+    "leaving": lambda: setattr(sys, "stdout", _Leaving(sys.stdout)),
+    "detached": lambda: getattr(sys, "stdout").detach(),  # noqa: B009 - as it is then
+    "none": lambda: delattr(sys, "stdout"),
+}
+
+
+@task()
+def put_odd_stream(how: str) -> str:
+    print(how)
+    ODD_STREAMS[how]()
+    return how
+
+
+@task()
+def run_shell(script: str) -> None:
+    subprocess.run(["/bin/sh", "-c", script], check=True)
+
+
+@task()
 def leave_file(name: str, text: str) -> None:
     Path(name).write_text(text)
 
@@ -314,6 +369,11 @@ def write_to(path: str) -> str:
 @task()
 def read_from(path: str) -> str:
     return _tried(lambda: Path(path).read_bytes()[:100].decode(errors="replace"))
+
+
+@task()
+def import_module(name: str) -> str:
+    return importlib.import_module(name).__name__
 
 
 @task()

@@ -1,9 +1,11 @@
 """Runners are used again, and replaced when they should be."""
 
 import asyncio
+import errno
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,8 @@ from tests.worker.executors import sample_app
 from tests.worker.executors.tools import Remembering, begun, ended, names_in, order, outcome, process_executor, result
 from tidewheel.worker.execution import End, Execution
 from tidewheel.worker.executors import scratch
+from tidewheel.worker.executors.groups import Groups
+from tidewheel.worker.executors.launching import Tree
 from tidewheel.worker.executors.process import ProcessExecutor
 from tidewheel.worker.launcher.runner import MAX_JOBS
 
@@ -46,6 +50,26 @@ async def test_a_runner_that_a_function_spoiled_is_not_used_again(process: Proce
         assert (spoiled.end, spoiled.message) == (End.RETURNED, ""), how
         assert sink.said["stdout"].decode().strip() == how
         assert await _runner(process) != before, how
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_runner_that_is_larger_than_a_run_may_become_is_replaced(
+    process: ProcessExecutor, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """The kernel refuses a bound that is below what is there: memory that others have left is no fault of this run."""
+    before = await _runner(process)
+    bound, refused = Groups.bound, list[Tree]()
+
+    async def refuse(self: Groups, holder: Tree, memory: int | None) -> Any:
+        if len(refused) < times:
+            refused.append(holder)
+            raise OSError(errno.EBUSY, "busy")
+        return await bound(self, holder, memory)
+
+    monkeypatch.setattr(Groups, "bound", refuse)
+    assert (await outcome(process, order("nothing"))).end is (End.RETURNED if times == 1 else End.ERROR)
+    await asyncio.wait([holder.gone for holder in refused])
+    assert await _runner(process) != before
 
 
 async def test_runs_at_the_same_time_have_runners_of_their_own(process: ProcessExecutor) -> None:
@@ -139,6 +163,43 @@ async def test_a_runner_with_a_thread_left_in_it_is_replaced(process: ProcessExe
     assert (await outcome(process, order("leave_thread"))).end is End.RETURNED
 
     assert await _runner(process) != before
+
+
+async def test_a_runner_with_a_thread_left_in_it_that_threading_does_not_know_is_replaced(
+    process: ProcessExecutor,
+) -> None:
+    before = await _runner(process)
+    assert (await outcome(process, order("leave_low_thread"))).end is End.RETURNED
+
+    assert await _runner(process) != before
+
+
+async def test_a_runner_whose_threads_have_ended_is_used_again(process: ProcessExecutor) -> None:
+    before = await _runner(process)
+    for _ in range(50):
+        assert (await outcome(process, order("use_threads"))).end is End.RETURNED
+
+    assert await _runner(process) == before
+
+
+async def test_a_runner_is_used_again_after_a_job_with_a_bound(process: ProcessExecutor) -> None:
+    before = await _runner(process)
+    assert (await outcome(process, order("nothing", memory=1 << 30))).end is End.RETURNED
+
+    assert await _runner(process) == before
+
+
+@pytest.mark.parametrize("how", sample_app.ODD_STREAMS)
+async def test_whatever_a_function_leaves_as_its_output_stream_it_has_returned(
+    process: ProcessExecutor, how: str
+) -> None:
+    sink = Remembering()
+    ended_ = await outcome(process, order("put_odd_stream", {"how": how}), sink)
+    after = Remembering()
+    await outcome(process, order("print_and_go", {"text": "next"}), after)
+
+    assert (ended_.end, ended_.result, sink.said["stdout"].decode()) == (End.RETURNED, f'"{how}"', f"{how}\n"), ended_
+    assert after.said["stdout"] == b"next\n"
 
 
 async def test_a_runner_that_has_become_large_is_replaced(process: ProcessExecutor) -> None:

@@ -98,6 +98,54 @@ async def test_strict_tasks_read_the_system_and_the_app_and_nothing_else(
         assert answer == "refused: Permission denied", path
 
 
+@needs_landlock
+@pytest.mark.parametrize("hidden", ["tide.db", "folder", "folder/deep/key"])
+async def test_what_is_hidden_in_the_folder_of_the_app_is_hidden_from_strict_tasks_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: str
+) -> None:
+    scratch, app = tmp_path / "scratch", tmp_path / "app"
+    for directory in (scratch, app / "folder" / "deep"):
+        directory.mkdir(parents=True)
+    for name in ("tide.db", "tide.db-wal", "module.py", "folder/deep/key", "folder/deep/module.py"):
+        (app / name).write_text("content")
+    (tmp_path / "link").symlink_to(app)
+    path = os.pathsep.join(map(str, (tmp_path / "link", app / "folder" / "deep", os.environ.get("PYTHONPATH", ""))))
+    monkeypatch.setenv("PYTHONPATH", path)
+    refused = {}
+    async with process_executor(scratch, grounds=Grounds(hidden=(str(app / hidden),))) as process:
+        for isolation in ("standard", "strict"):
+            refused[isolation] = [
+                str(file.relative_to(app))
+                for file in sorted(app.rglob("*"))
+                if file.is_file()
+                and (await said(process, "read_from", {"path": str(file)}, isolation=isolation)).startswith("refused")
+            ]
+
+    assert (
+        refused["strict"]
+        == refused["standard"]
+        == {
+            "tide.db": ["tide.db", "tide.db-wal"],
+            "folder": ["folder/deep/key", "folder/deep/module.py"],
+            "folder/deep/key": ["folder/deep/key"],
+        }[hidden]
+    )
+
+
+@needs_landlock
+async def test_strict_tasks_still_find_modules_beside_what_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch, app = tmp_path / "scratch", tmp_path / "app"
+    for directory in (scratch, app):
+        directory.mkdir()
+    (app / "found_beside.py").write_text("")
+    (app / "key").write_text("")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(app), os.environ.get("PYTHONPATH", ""))))
+    async with process_executor(scratch, grounds=Grounds(hidden=(str(app / "key"),))) as process:
+        assert await said(process, "import_module", {"name": "found_beside"}, isolation="strict") == "found_beside"
+
+
 @pytest.mark.parametrize("isolation", ["standard", "strict", "none"])
 async def test_nothing_of_the_workers_environment_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str

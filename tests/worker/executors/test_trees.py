@@ -22,6 +22,7 @@ from tests.worker.executors.tools import (
     until,
 )
 from tidewheel.worker.execution import End
+from tidewheel.worker.sandbox import tree
 from tidewheel.worker.sandbox.layers import Grounds
 
 DAEMON = (
@@ -118,6 +119,69 @@ async def test_commands_are_gone_when_the_launcher_is_killed(tmp_path: Path, gro
         assert (await outcome(commands, command("true"))).end is End.RETURNED
 
 
+@pytest.mark.parametrize("isolation", ["none", "standard"])
+async def test_a_stopped_function_is_gone_with_its_launcher_though_nobody_wakes_it(
+    tmp_path: Path, grounds: Grounds, isolation: str
+) -> None:
+    mark = new_mark()
+    async with process_executor(tmp_path, grounds=grounds) as process:
+        given = order("leave_daemon", {"mark": mark, "stay": True}, isolation=isolation)
+        execution, _ = await begun(process, given)
+        await until(lambda: processes_with(mark), "the daemon runs")
+        stopped = _stopped((await process._launchers.get()).pid)
+        os.kill(stopped[0], signal.SIGKILL)
+
+        await until(lambda: not [pid for pid in stopped if _lives(pid)], "all of it is gone")
+        assert processes_with(mark) == []
+        assert (await ended(execution)).end is End.SIGNAL
+
+
+@pytest.mark.parametrize("isolation", ["none", "standard"])
+async def test_a_stopped_command_is_gone_with_its_launcher_though_nobody_wakes_it(
+    tmp_path: Path, grounds: Grounds, isolation: str
+) -> None:
+    mark = new_mark()
+    async with command_executor(tmp_path, grounds=grounds) as commands:
+        execution, _ = await begun(commands, command(sys.executable, "-c", DAEMON + STAY, mark, isolation=isolation))
+        await until(lambda: len(processes_with(mark)) == 2, "the daemon runs")
+        stopped = _stopped((await commands._launchers.get()).pid)
+        os.kill(stopped[0], signal.SIGKILL)
+
+        await until(lambda: not [pid for pid in stopped if _lives(pid)], "all of it is gone")
+        assert processes_with(mark) == []
+        assert (await ended(execution)).end is End.SIGNAL
+
+
+async def test_a_tree_that_was_stopped_and_woken_goes_on(tmp_path: Path, grounds: Grounds) -> None:
+    async with process_executor(tmp_path, grounds=grounds) as process:
+        execution, _ = await begun(process, order("until_cancelled"))
+        for pid in _stopped((await process._launchers.get()).pid):
+            os.kill(pid, signal.SIGCONT)
+        execution.stop(End.STOPPED, 60)
+
+        assert (await ended(execution)).result == '"saw it"'
+
+
+async def test_a_command_dies_with_the_root_of_its_tree(tmp_path: Path, grounds: Grounds) -> None:
+    mark = new_mark()
+    async with command_executor(tmp_path, grounds=grounds) as commands:
+        execution, _ = await begun(commands, command(sys.executable, "-c", "import time\n" + STAY, mark))
+        os.kill(_root(execution), signal.SIGKILL)
+
+        assert (await ended(execution)).end is End.SIGNAL
+        await until(lambda: processes_with(mark) == [], "it is gone")
+
+
+async def test_a_function_dies_with_the_root_of_its_tree(tmp_path: Path, grounds: Grounds) -> None:
+    async with process_executor(tmp_path, grounds=grounds) as process:
+        execution, _ = await begun(process, order("until_cancelled"))
+        runner = child_of(_root(execution))
+        os.kill(_root(execution), signal.SIGKILL)
+
+        assert (await ended(execution)).end is End.SIGNAL
+        await until(lambda: not _lives(runner), "it is gone")
+
+
 async def test_closing_an_executor_ends_what_runs(tmp_path: Path, grounds: Grounds) -> None:
     mark = new_mark()
     async with process_executor(tmp_path, grounds=grounds) as process:
@@ -183,3 +247,17 @@ def _state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return "gone"
+
+
+def _stopped(root: int) -> list[int]:
+    """Stop a process and all below it, and return them once they are."""
+    pids = [root, *tree.descendants(root)]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    while {_state(pid) for pid in pids} != {"T"}:
+        os.sched_yield()
+    return pids
+
+
+def _lives(pid: int) -> bool:
+    return _state(pid) not in ("gone", "Z")

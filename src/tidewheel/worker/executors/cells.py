@@ -45,6 +45,7 @@ class Cell:
         self._wire = Wire(ours, self._hear, lambda: self._silent.set_result(None))
         self._tenant: Tenant | None = None
         self._commands = 0
+        self._is_clean = True
         self._ending = asyncio.get_running_loop().create_task(self._end())
 
     def at_end(self, do: Callable[["Cell"], object]) -> None:
@@ -64,7 +65,7 @@ class Cell:
     def is_usable(self) -> bool:
         """Whether it can have another command. A strict one has only one: it could leave things in its namespaces."""
         used_up = self._commands >= (1 if self.isolation == "strict" else MAX_COMMANDS)
-        return not used_up and not self.tree.gone.done() and self._launcher.lives
+        return not used_up and self._is_clean and not self.tree.gone.done() and self._launcher.lives
 
     def begin(self, program: Program, fds: list[int], tenant: Tenant) -> None:
         """Run a command; takes its stdin, stdout and stderr over."""
@@ -86,6 +87,7 @@ class Cell:
     def _hear(self, data: bytes) -> None:
         tenant, self._tenant = self._tenant, None
         assert tenant is not None
+        self._is_clean = self.place.is_clean
         tenant.left(_decode(data))
 
     async def _end(self) -> None:

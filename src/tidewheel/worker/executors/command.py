@@ -74,6 +74,7 @@ class CommandExecutor:
             command = parse_command(order.args)
             cell = self._idle.take(order.isolation) or await self._new_cell(order.isolation)
             program = await self._program(command, order, cell.place.prepare())
+            kills = await self._groups.bound(cell.tree, order.memory)
         except (TideError, OSError, Away) as error:
             if cell is not None:
                 cell.retire()
@@ -81,7 +82,6 @@ class CommandExecutor:
                 raise
             end = End.FATAL if isinstance(error, _HOPELESS) else End.ERROR
             return EndedAtOnce(Ended(end=end, message=clean_text(str(error), 2_000)))
-        kills = await self._groups.bound(cell.tree, order.memory)
         run = Command(command, order, cell, self._watch, kills)
         run.begin(program, sink, self._take_back)
         return run

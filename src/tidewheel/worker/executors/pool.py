@@ -145,7 +145,7 @@ class Child(asyncio.Protocol):
         if self._unread.poll(0):
             for output in self._outputs:
                 output.drain()
-        if done.last or self._run.was_disturbed:
+        if done.last or self._run.was_disturbed or (done.untidy and not self._place.is_clean):
             self.retire()
         else:
             self._finish(done)

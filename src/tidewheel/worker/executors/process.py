@@ -14,8 +14,11 @@ from tidewheel.worker.executors.groups import Groups
 from tidewheel.worker.executors.idle import Idle
 from tidewheel.worker.executors.launching import Launcher, LauncherKeeper, LauncherOptions
 from tidewheel.worker.executors.pool import Child
-from tidewheel.worker.executors.underway import EndedAtOnce
+from tidewheel.worker.executors.underway import EndedAtOnce, Kills
 from tidewheel.worker.executors.watch import Watch
+
+_Bounded = tuple[Child, Kills | None]
+"""A runner whose memory is bounded for its next run, and what counts its kills, if anything does."""
 
 
 class ProcessExecutor:
@@ -44,13 +47,30 @@ class ProcessExecutor:
 
     async def start(self, order: Order, sink: Sink) -> Execution:
         """Begin a run in a runner that is free, or in a new one."""
-        child = self._idle.take(order.isolation)
         try:
-            child = child or await self._new_child(await self._launchers.get(), order.isolation)
-            kills = await self._groups.bound(child.tree, order.memory)
+            child, kills = await self._used_child(order) or await self._fresh_child(order)
             return child.begin(order, sink, self._idle.keep, kills)
         except (Invalid, OSError) as error:
             return EndedAtOnce(Ended(end=End.ERROR, message=f"its process could not be started: {error}"))
+
+    async def _used_child(self, order: Order) -> _Bounded | None:
+        """Return a runner that is free; None if there is none, or if it is larger already than this run may become."""
+        child = self._idle.take(order.isolation)
+        if child is None:
+            return None
+        try:
+            return child, await self._groups.bound(child.tree, order.memory)
+        except OSError:
+            child.retire()
+            return None
+
+    async def _fresh_child(self, order: Order) -> _Bounded:
+        child = await self._new_child(await self._launchers.get(), order.isolation)
+        try:
+            return child, await self._groups.bound(child.tree, order.memory)
+        except OSError:
+            child.retire()
+            raise
 
     async def close(self) -> None:
         """End everything at once."""

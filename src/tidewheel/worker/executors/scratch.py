@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from tidewheel.blobs.disk import open_beneath
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import clean_text
-from tidewheel.worker.sandbox.place import make_place, output_directory
+from tidewheel.worker.sandbox.place import is_alone, make_place, output_directory
 
 MAX_FILES: Final = 1_000
+MAX_DEPTH: Final = 100
+"""Folders within folders of output files: each is opened step by step from above, while the worker waits."""
 _removals: Final[set[asyncio.Future[None]]] = set()
 """Under way; a loop by itself does not hold on to them."""
 
@@ -45,10 +48,16 @@ class Place:
         with contextlib.suppress(FileNotFoundError):  # a task may remove even this
             try:
                 os.rename(self.run, aside)  # noqa: PTH104 - as above
-            except PermissionError:  # only a directory that may be written to can be moved
-                os.chmod(self.run, 0o700)  # noqa: PTH101 - as above
+            except PermissionError:  # only a directory that may be written to can be moved, and only from such a one
+                for directory in (self.directory, self.run):
+                    _allow(directory)
                 os.rename(self.run, aside)  # noqa: PTH104 - as above
         return aside
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether a run left nothing beside its scratch directory, where the next one would find it."""
+        return is_alone(self.run)
 
     def close(self) -> None:
         """Remove it."""
@@ -61,6 +70,8 @@ def remove(directory: str) -> None:
         os.rmdir(directory)  # noqa: PTH106 - paths of scratch directories are text
     except FileNotFoundError:
         return
+    except NotADirectoryError:  # a task put a link there, or a pipe: what is behind it is not ours to touch
+        os.unlink(directory)  # noqa: PTH108 - as above
     except OSError:
         removing = asyncio.get_running_loop().run_in_executor(None, _remove_full, directory)
         _removals.add(removing)
@@ -81,6 +92,16 @@ def _remove_full(directory: str) -> None:
             subprocess.run([*words, "--", directory], check=False, capture_output=True)  # noqa: S603 - our own path
 
 
+def _allow(directory: str) -> None:
+    """Get the rights to a directory back that a task may have taken away; a link in its stead is not followed."""
+    with contextlib.suppress(OSError):
+        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.chmod(f"/proc/self/fd/{fd}", 0o700)  # noqa: PTH101 - as above
+        finally:
+            os.close(fd)
+
+
 def copy_executable(source: Path, target: str) -> None:
     """Copy a file such that it can be executed."""
     shutil.copyfile(source, target)
@@ -90,26 +111,36 @@ def copy_executable(source: Path, target: str) -> None:
 def output_files(place: str) -> dict[str, Path]:
     """Return the output files of a run by their relative names: regular files, no links, no devices."""
     found: dict[str, Path] = {}
-    directory = output_directory(place)
-    for path in _regular_files(directory):
-        name = path[len(directory) + 1 :]
+    directory = Path(output_directory(place))
+    for name in _regular_files(Path(place).parent, directory):
         if clean_text(name, len(name)) != name:
             raise Invalid("output", f"the name of the file {name!r} is not valid text")
         if len(found) == MAX_FILES:
             raise Invalid("output", f"more than {MAX_FILES} files were left in the output directory")
-        found[name] = Path(path)
+        found[name] = directory / name
     return found
 
 
-def _regular_files(directory: str) -> Iterator[str]:
-    unseen = [directory]
+def _regular_files(above: Path, directory: Path) -> Iterator[str]:
+    """Yield the names of files beneath a directory. Nothing below `above` is trusted: a task may put links there."""
+    unseen = [""]
     while unseen:
+        inner = unseen.pop()
+        if inner.count("/") > MAX_DEPTH:
+            raise Invalid("output", f"the output directory is more than {MAX_DEPTH} folders deep")
         try:
-            entries = sorted(os.scandir(unseen.pop()), key=lambda entry: entry.name)
-        except OSError:  # none was made, or it cannot be read
+            handle = open_beneath(above, directory / inner)
+        except OSError:  # none was made, it cannot be read, or it is behind a link
             continue
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                unseen.append(entry.path)
-            elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
-                yield entry.path
+        try:
+            with os.scandir(handle) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+            for entry in listed:  # each is looked at by way of the handle
+                if entry.is_dir(follow_symlinks=False):
+                    unseen.append(f"{inner}{entry.name}/")
+                elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
+                    yield f"{inner}{entry.name}"
+        except NotADirectoryError:
+            continue
+        finally:
+            os.close(handle)

@@ -19,7 +19,10 @@ _SIGNALS: Final = tuple(
     getattr(signal, f"SIG{name}") for name in ("HUP", "INT", "USR1", "USR2", "PIPE", "ALRM", "CHLD")
 )
 """Those that programs use, but for SIGTERM, which is set for each function; a look at all takes three times as long."""
-_LIMITS: Final = (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
+_LIMITS: Final = tuple(
+    getattr(resource, f"RLIMIT_{name}") for name in ("AS", "FSIZE", "NOFILE", "CPU", "NPROC", "DATA", "STACK", "CORE")
+)
+"""Those that programs use, too."""
 _TIMERS: Final = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
 _ROOM: Final = 64
 """How many files may have been left open before it counts."""
@@ -38,6 +41,7 @@ class Bearing(NamedTuple):
     blocked: frozenset[int]
     timers: tuple[bool, ...]
     limits: tuple[tuple[int, int], ...]
+    processors: set[int]
     locale: str
     output: tuple[tuple[int, int] | None, ...]
     """What stdout and stderr are, by device and number."""
@@ -57,6 +61,7 @@ def bearing() -> Bearing:
         blocked=frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
         timers=tuple(signal.getitimer(which)[0] > 0 for which in _TIMERS),
         limits=tuple(resource.getrlimit(which) for which in _LIMITS),
+        processors=os.sched_getaffinity(0),
         locale=locale.setlocale(locale.LC_ALL, None),
         output=(_file(1), _file(2)),
         hooks=(sys.gettrace(), sys.getprofile(), gc.isenabled()),

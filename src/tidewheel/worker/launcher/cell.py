@@ -9,8 +9,8 @@ import resource
 import select
 import signal
 import socket
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -18,8 +18,13 @@ from tidewheel.worker.launcher.init import Init
 from tidewheel.worker.launcher.messages import BodyEnded, CellRequest, Exited, Program
 from tidewheel.worker.launcher.receiving import receive
 from tidewheel.worker.sandbox.limits import allow_data
+from tidewheel.worker.sandbox.parent_death import die_with_parent
 
 _ALL_SIGNALS: Final = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+
+
+Start = Callable[[str, Program, Sequence[int]], int]
+"""Executes a program from a path, or raises why not."""
 
 
 class Missing(Exception):
@@ -79,7 +84,7 @@ class CellInit(Init):
         if program.data is not None:
             allow_data(program.data)
         try:
-            self._body = start_command(program, standard)
+            self._body = start_command(program, standard, _spawn if self._namespaced else _fork)
         except Missing as error:
             self._say(Exited(layers=self._layers, missing=str(error)))
         if program.data is not None:
@@ -89,7 +94,7 @@ class CellInit(Init):
         self._channel.send(msgspec.json.encode(exited))
 
 
-def start_command(program: Program, standard: Sequence[int]) -> int:
+def start_command(program: Program, standard: Sequence[int], start: Start) -> int:
     """Start a command with these descriptors as stdin, stdout and stderr, and return its pid."""
     try:
         os.chdir(program.cwd)
@@ -98,7 +103,7 @@ def start_command(program: Program, standard: Sequence[int]) -> int:
     refused: OSError | None = None
     for path in _candidates(program.argv[0], program.env["PATH"]):
         try:
-            return _spawn(path, program, standard)
+            return start(path, program, standard)
         except PermissionError as error:  # another place may have one that it may execute
             refused = error
         except OSError as error:
@@ -118,6 +123,38 @@ def _spawn(path: str, program: Program, standard: Sequence[int]) -> int:
         setsigmask=[],
         setsigdef=_ALL_SIGNALS,
     )
+
+
+def _fork(path: str, program: Program, standard: Sequence[int]) -> int:
+    """Do the same for a command that no namespace ends with its init: it asks the kernel to, which takes a fork."""
+    init = os.getpid()
+    why, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(path, program, standard, init, tell)
+    os.close(tell)
+    with open(why, "rb", buffering=0) as file:  # noqa: PTH123 - the other end is closed when the program is executed
+        errno = file.read()
+    if errno:
+        os.waitpid(pid, 0)
+        raise OSError(int(errno), os.strerror(int(errno)))
+    return pid
+
+
+def _become(path: str, program: Program, standard: Sequence[int], init: int, tell: int) -> NoReturn:
+    try:
+        die_with_parent(lambda: os.getppid() == init)
+        os.setsid()
+        for number, fd in enumerate(standard):
+            os.dup2(fd, number)
+        for number in _ALL_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.execve(path, program.argv, program.env)  # noqa: S606 - that is what it is for
+    except OSError as error:
+        os.write(tell, str(error.errno).encode())
+    finally:
+        os._exit(70)
 
 
 def _candidates(name: str, path: str) -> list[str]:

@@ -27,8 +27,10 @@ SIGNAL_OF: Final[dict[Word, signal.Signals]] = {
     "kill": signal.SIGQUIT,
 }
 _WORD_OF: Final = {number: word for word, number in SIGNAL_OF.items()}
-_ORPHANED: Final = signal.SIGHUP
-WORDS: Final = frozenset({*SIGNAL_OF.values(), _ORPHANED})
+_ORPHANED: Final = signal.SIGCONT
+"""What an init without a namespace gets when its launcher dies. Nothing but SIGKILL and this reaches a process that is
+stopped; and were it killed, nobody would be left who finds what its tree has started."""
+WORDS: Final = frozenset({*SIGNAL_OF.values(), signal.SIGHUP})
 """What a launcher blocks, so that its children never miss one."""
 _WATCHED: Final = WORDS | {signal.SIGCHLD}
 
@@ -51,7 +53,7 @@ class Init:
                 raise RuntimeError("not the init of a namespace")  # noqa: TRY301 - the host must hear of it
             layers = sandbox.confine(wish)
             die_with_parent(lambda: process_lives(launcher), signal.SIGKILL if self._namespaced else _ORPHANED)
-            ended = self._serve(layers)
+            ended = self._serve(layers, launcher)
         except BaseException as error:  # noqa: BLE001 - whatever it is, the host must hear of it
             ended = BodyEnded(tree=self._number, broken=f"{type(error).__name__}: {error}")
         if not self._namespaced:
@@ -60,15 +62,18 @@ class Init:
             self._reports.send(msgspec.json.encode(ended))
         os._exit(0)
 
-    def _serve(self, layers: tuple[str, ...]) -> BodyEnded:
+    def _serve(self, layers: tuple[str, ...], launcher: int) -> BodyEnded:
         signals = kernel.signal_descriptor(_WATCHED)
         poll = select.poll()
         poll.register(signals, select.POLLIN)
+        poll.register(launcher, select.POLLIN)  # readable once it is dead; whoever else wakes an init ends nothing
         self.begin(layers, poll)
         while self._ended is None:
             for fd, _ in poll.poll():
                 if fd == signals:
                     self._take_signal(*kernel.read_signal(signals))
+                elif fd == launcher:
+                    self._end_by_force()
                 else:
                     self.take_message()
         return self._ended
@@ -82,8 +87,11 @@ class Init:
         elif (word := _WORD_OF.get(number, "kill")) != "kill":
             self.obey(word)
         else:
-            self.end_all()
-            self._ended = BodyEnded(tree=self._number, status=-signal.SIGKILL)
+            self._end_by_force()
+
+    def _end_by_force(self) -> None:
+        self.end_all()
+        self._ended = BodyEnded(tree=self._number, status=-signal.SIGKILL)
 
     # What differs
 

@@ -1,14 +1,15 @@
 """The body of a tree that runs plain functions, one after the other, and cleans up after each."""
 
+import _thread
 import contextlib
 import gc
 import logging
 import os
 import resource
+import select
 import signal
 import socket
 import sys
-import threading
 from collections.abc import Iterator
 from types import FrameType
 from typing import Final, NamedTuple, TextIO
@@ -33,6 +34,8 @@ from tidewheel.worker.sandbox.place import is_as_given
 MAX_JOBS: Final = 1_000
 MAX_RESIDENT: Final = 512 * 1024 * 1024
 """A runner that has had so many jobs, or has become so large, is replaced by a fresh one."""
+BEGINS_WITHIN: Final = 2
+"""Milliseconds for a thread to begin that was started."""
 
 
 class _Used(NamedTuple):
@@ -60,6 +63,7 @@ class Runner:
         self._jobs = 0
         self._used = _used_so_far()
         self._bearing: Bearing | None = None
+        self._threads = 0
 
     def serve(self, layers: tuple[str, ...]) -> None:
         """Run jobs until this runner is used up, or the host is gone."""
@@ -67,7 +71,7 @@ class Runner:
         if len(logging.getLogger().handlers) == 1:  # the app set nothing up
             logging.getLogger().setLevel(logging.INFO)
         gc.enable()
-        self._bearing = bearing()
+        self._bearing, self._threads = bearing(), _kernel_threads()
         self._speaker.say(Ready((*layers, "scratch", "environment", "shared-process")))
         for data in read_frames(self._channel):
             done = self._carry_out(self._decode(data))
@@ -158,9 +162,9 @@ class Runner:
 
     def _tidy_up(self) -> None:
         """Write out what is buffered, and end every process that the task left behind."""
-        for stream in {*self._streams, sys.stdout, sys.stderr}:
-            with contextlib.suppress(Exception):  # the task may have put anything there
-                stream.flush()
+        for stream in (*self._streams, getattr(sys, "stdout", None), getattr(sys, "stderr", None)):
+            with contextlib.suppress(BaseException):  # the task may have put anything there, or nothing
+                stream.flush()  # type: ignore[union-attr]
         kernel.flush_c_streams()
         if self._init is None:
             _end_namespace_but_self()
@@ -172,11 +176,22 @@ class Runner:
             self._jobs >= MAX_JOBS
             or self._told_to_stop
             or done.end == "oom"
-            or threading.active_count() > 1
+            or self._has_threads()
             or resident > MAX_RESIDENT
-            or any(stream.closed for stream in self._streams)
+            or any(_is_closed(stream) for stream in self._streams)
             or bearing() != self._bearing
         )
+
+    def _has_threads(self) -> bool:
+        """Tell whether code in Python still runs, also in a thread that `threading` does not know.
+
+        One that has not begun yet is known to the kernel alone. What libraries in C have started stays, and may.
+        """
+        now = _kernel_threads()
+        if now > self._threads and not _thread._count():  # noqa: SLF001 - of all that run Python
+            select.poll().poll(BEGINS_WITHIN)
+            self._threads = now
+        return _thread._count() > 0  # noqa: SLF001
 
 
 def _end_namespace_but_self() -> None:
@@ -191,6 +206,21 @@ def _end_namespace_but_self() -> None:
                 pass
         os.sched_yield()
     raise RuntimeError("the init of this namespace is gone")
+
+
+def _kernel_threads() -> int:
+    """Return a number that grows with each thread of this process, whoever started it; 0 if there is no /proc."""
+    try:
+        return os.stat("/proc/self/task").st_nlink  # noqa: PTH116 - one call, and no listing, after each function
+    except OSError:
+        return 0
+
+
+def _is_closed(stream: TextIO) -> bool:
+    try:
+        return stream.closed
+    except ValueError:  # the task took its buffer away
+        return True
 
 
 def _line_buffered(fd: int) -> TextIO:

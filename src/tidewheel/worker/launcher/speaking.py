@@ -4,6 +4,7 @@ import logging
 import os
 import socket
 import threading
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -12,7 +13,10 @@ from tidewheel.model.checks import clean_text
 from tidewheel.worker.launcher.frames import frame
 from tidewheel.worker.launcher.messages import Logged, Progressed, Saved, Words
 
-_LINE: Final = 16 * 1024
+LONGEST: Final = 1024 * 1024
+"""Characters of a line that are sent: as many as are kept of all that a run says. What is longer is cut, marked by `…`,
+and the host must take what is before that for half a secret. It alone knows secrets, and nothing else is cut here."""
+_CUT: Final = "…"
 _LEVELS: Final = (
     (logging.CRITICAL, "critical"),
     (logging.ERROR, "error"),
@@ -39,10 +43,11 @@ class Speaker:
             self._channel.sendall(data)
 
     def log(self, level: str, text: str) -> None:
-        self.say(Logged(level, clean_text(text, _LINE)))
+        for piece in _pieces(clean_text(text, len(text))):
+            self.say(Logged(level, piece))
 
     def progress(self, fraction: float, message: str) -> None:
-        self.say(Progressed(fraction, clean_text(message, _LINE)))
+        self.say(Progressed(fraction, clean_text(message, LONGEST)))
 
     def checkpoint(self, data: str) -> None:
         self.say(Saved(data))
@@ -61,3 +66,18 @@ class SpeakingHandler(logging.Handler):
             self._speaker.log(level, self.format(record))
         except Exception:  # noqa: BLE001 - a record that cannot be formatted must not end the task
             self.handleError(record)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Give a record in pieces that end with a line, so that each is one frame of bounded length."""
+    start = 0
+    while len(text) - start > LONGEST:
+        end = text.rfind("\n", start, start + LONGEST + 1) + 1
+        if end > 0:
+            yield text[start:end]
+        else:
+            yield text[start : start + LONGEST - 1] + _CUT
+            end = text.find("\n", start + LONGEST) + 1 or len(text)
+        start = end
+    if start < len(text) or not text:
+        yield text[start:]

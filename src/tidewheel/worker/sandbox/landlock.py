@@ -4,7 +4,7 @@
 write only to the scratch directory and to a few devices. Reading stays open because a program needs files that nobody
 can list beforehand, and because whoever runs a worker chooses which of the machine's files its user can read. Writing
 is closed because a job that leaves things behind meets itself at the next attempt; what is to stay is an output file.
-`strict`: read only the system's programs and libraries, the interpreter, and the app.
+`strict`: read only the system's programs and libraries, the interpreter, and the app, and of these nothing hidden.
 
 Under either, the kernel also refuses to look into processes outside (environment, memory), to signal them, and to
 mount. Landlock knows only what is allowed, so hiding a file means to allow everything beside it, at each level of its
@@ -84,6 +84,20 @@ def reading(paths: Iterable[Path]) -> list[Rule]:
     return list(_rules(paths, _READ))
 
 
+def reading_but(paths: Iterable[Path], hidden: Sequence[Path]) -> list[Rule]:
+    """Return the same, but for hidden paths and their companions, such as the log of a database."""
+    targets = [path.resolve() for path in hidden]
+    rules: list[Rule] = []
+    for path in dict.fromkeys(path.resolve() for path in paths):
+        if any(_covers(target, part) for target in targets for part in (path, *path.parents)):
+            continue
+        if any(path in target.parents for target in targets):
+            rules += [*_rules([path], _READ_DIR), *reading(_beside(path, targets))]
+        else:
+            rules += reading([path])
+    return rules
+
+
 def writing(paths: Iterable[Path]) -> list[Rule]:
     """Return rules that let anything be done beneath these paths."""
     return list(_rules(paths, (1 << 16) - 1))
@@ -91,10 +105,7 @@ def writing(paths: Iterable[Path]) -> list[Rule]:
 
 def reading_all_but(hidden: Sequence[Path]) -> list[Rule]:
     """Return rules that let everything be read but these paths and their companions, such as the log of a database."""
-    if not hidden:
-        return reading([Path("/")])
-    targets = [path.resolve() for path in hidden]
-    return [*_rules([Path("/")], _READ_DIR), *reading(_beside(Path("/"), targets))]
+    return reading_but([Path("/")], hidden)
 
 
 def restrict(rules: Iterable[Rule], *, tcp: bool, abstract_sockets: bool) -> None:

@@ -49,8 +49,9 @@ class Sandbox:
         self._others = 0 if self._ability is Ability.USER else tree.threads_of_user(os.getuid())
         self._landlock = landlock.version() > 0
         devices = landlock.writing(map(Path, (*landlock.DEVICES, *grounds.writable)))
-        self._standard = [*landlock.reading_all_but([Path(path) for path in grounds.hidden]), *devices]
-        self._strict = [*landlock.reading(_own_files()), *devices]
+        hidden = [Path(path) for path in grounds.hidden]
+        self._standard = [*landlock.reading_all_but(hidden), *devices]
+        self._strict = [*landlock.reading_but(_own_files(), hidden), *devices]
 
     def has_namespaces(self, isolation: Isolation) -> bool:
         """Tell whether a tree is a namespace of its own, so that its end is certain."""

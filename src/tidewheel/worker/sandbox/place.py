@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 from typing import Final
 
 _OUTPUT: Final = "output"
@@ -19,11 +20,26 @@ def output_directory(directory: str) -> str:
     return f"{directory}/{_OUTPUT}"
 
 
+def above_place(file: Path, name: str) -> Path:
+    """Return the directory that the place of an output file is in: all beneath it was in the hands of the task."""
+    return file.parents[len(Path(name).parts) + 1]
+
+
 def is_as_given(directory: str) -> bool:
     """Tell whether a place was left as it was made, so that it can serve again: making one is dear."""
     output = output_directory(directory)
     try:
         is_empty = os.listdir(directory) == [_OUTPUT] and not os.listdir(output)  # noqa: PTH208
-        return is_empty and all(os.lstat(path).st_mode == _GIVEN for path in (directory, output))
+        has_rights = all(os.lstat(path).st_mode == _GIVEN for path in (directory, output))
+    except OSError:
+        return False
+    return is_empty and has_rights and is_alone(directory)
+
+
+def is_alone(directory: str) -> bool:
+    """Tell whether there is nothing beside a place: the tree can write there, too, and the next run could read it."""
+    around, _, name = directory.rpartition("/")
+    try:
+        return all(entry == name for entry in os.listdir(around)) and os.lstat(around).st_mode == _GIVEN  # noqa: PTH208
     except OSError:
         return False
