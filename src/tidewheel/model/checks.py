@@ -102,7 +102,7 @@ def check_labels(field: str, labels: object) -> str:
         raise Invalid(field, f"must be at most {MAX_LABELS}, not {len(labels)}")
     for name, value in labels.items():
         if why := _why_no_name(name):
-            raise Invalid(field, f"the name {_short(name)} {why}")
+            raise Invalid(field, f"the name {shown(name)} {why}")
         if value != "" and (why := _why_no_key(value)):
             raise Invalid(field, f"the value of {name} {why}")
     return _encode(dict(labels)).decode()
@@ -146,8 +146,12 @@ def _describe(char: str) -> str:
     return f"the control character U+{ord(char):04X}"
 
 
-def _short(value: object) -> str:
-    text = repr(value)
+def shown(value: object) -> str:
+    """Return the beginning of a value for an error; the kind of one that cannot be shown, such as one without end."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - it may be code of the user, or nested too deep
+        text = f"this {type(value).__name__}"
     return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
 
 
@@ -284,7 +288,7 @@ def _look_closely(field: str, value: object, max_depth: int) -> None:
 def _why_no_json_key(key: object) -> str | None:
     plain = key.value if isinstance(key, Enum) and isinstance(key, str) else key
     if type(plain) is not str:
-        return f"must be text, not {_type_of(plain)} ({_short(plain)})"
+        return f"must be text, not {_type_of(plain)} ({shown(plain)})"
     return f"must not contain {_describe(found[0])}" if (found := _UNSTORABLE.search(plain)) else None
 
 
@@ -305,7 +309,7 @@ def _why_no_json_value(part: object) -> str | None:
 
 
 def _at(path: tuple[object, ...]) -> str:
-    return f"at {''.join(f'[{_short(step)}]' for step in path)}: " if path else ""
+    return f"at {''.join(f'[{shown(step)}]' for step in path)}: " if path else ""
 
 
 # Time
@@ -370,12 +374,12 @@ def parse_duration(value: object, field: str = "duration") -> timedelta:
         return value
     found = _DURATION(value) if isinstance(value, str) else None
     if not found or not value:
-        raise Invalid(field, f"must be a duration such as 500ms, 5s, 1h30m, 2d or 1w, not {_short(value)}")
+        raise Invalid(field, f"must be a duration such as 500ms, 5s, 1h30m, 2d or 1w, not {shown(value)}")
     try:
         parts = zip(found.groups(), _UNITS.values(), strict=True)
         return sum((int(number) * unit for number, unit in parts if number), timedelta(0))
     except OverflowError:
-        raise Invalid(field, f"{_short(value)} is longer than any duration can be") from None
+        raise Invalid(field, f"{shown(value)} is longer than any duration can be") from None
 
 
 def duration_text(value: timedelta) -> str:

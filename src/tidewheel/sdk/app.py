@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tidewheel.clock import Clock, SystemClock
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_name
+from tidewheel.model.checks import check_name, shown
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.sdk import builtin
 from tidewheel.sdk.dead_letters import DeadLetters
@@ -20,7 +20,7 @@ from tidewheel.sdk.notifications import Notifications
 from tidewheel.sdk.schedules import Schedules
 from tidewheel.sdk.stored_secrets import StoredSecrets
 from tidewheel.sdk.stores import Place
-from tidewheel.sdk.task import Signature, one_connection
+from tidewheel.sdk.task import Signature, checked_calls, one_connection
 from tidewheel.sdk.tenants import Tenants
 from tidewheel.sdk.transaction import Transaction, arun_transaction
 from tidewheel.wiring import anchored, args_bound
@@ -63,7 +63,7 @@ class App(Desk):
         try:
             return Job(self, job_id if isinstance(job_id, UUID) else UUID(job_id), created=False)
         except (ValueError, AttributeError, TypeError):
-            raise Invalid("job_id", f"must be the id of a job, not {job_id!r}") from None
+            raise Invalid("job_id", f"must be the id of a job, not {shown(job_id)}") from None
 
     @property
     def limits(self) -> Limits:
@@ -107,7 +107,8 @@ class App(Desk):
 
         With a connection, given here or by `using` of any call, all of them are part of its transaction.
         """
-        answers = self.submit([call.spec() for call in calls], one_connection(calls, connection))
+        each = checked_calls(calls)
+        answers = self.submit([call.spec() for call in each], one_connection(each, connection))
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 
     async def aenqueue_many(self, calls: Sequence[Signature[Any]], *, connection: Any = None) -> list[Job[Any]]:
@@ -115,7 +116,8 @@ class App(Desk):
 
         With a connection, given here or by `using` of any call, all of them are part of its transaction.
         """
-        answers = await self.asubmit([call.spec() for call in calls], one_connection(calls, connection))
+        each = checked_calls(calls)
+        answers = await self.asubmit([call.spec() for call in each], one_connection(each, connection))
         return [Job(self, answer.job_id, created=answer.created) for answer in answers]
 
     # Jobs without a function

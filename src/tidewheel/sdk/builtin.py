@@ -12,7 +12,7 @@ from tidewheel.model.secret import find_secrets
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.options import KNOWN, JobOptions, check_known, spec_of
-from tidewheel.tasks.binding import without_secrets
+from tidewheel.tasks.binding import ENDLESS, without_secrets
 from tidewheel.tasks.builtin import CommandCall, HttpCall, check_command, check_http
 from tidewheel.tasks.definition import COMMAND, HTTP, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
@@ -69,17 +69,19 @@ class Request(NamedTuple):
 
 def command(desk: Desk, argv: Sequence[str], options: CommandOptions) -> Request:
     """Return a job that runs an executable."""
-    if isinstance(argv, str):
+    if isinstance(argv, str | bytes):
         raise Invalid("argv", 'must be a list such as ["echo", "hello"]: there is no shell to split a text')
     own, wishes = _split(options)
     codes = _lists(own, "fatal_exit_codes", "ok_exit_codes")
-    fields = {"argv": list(argv), **codes, **own}
-    call = check_command(_checked("command", without_secrets(fields), CommandCall))
+    fields = {**_lists({"argv": argv}, "argv"), **codes, **own}
+    call = check_command(_checked("command", _plain(fields), CommandCall))
     return _request(desk, COMMAND, _args(call, fields), wishes)
 
 
 def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
     """Return a job that makes an HTTP call."""
+    if not isinstance(method, str):
+        raise Invalid("method", f"must be a word such as GET or POST, not {type(method).__name__}")
     own, wishes = _split(options)
     fields: dict[str, Any] = {
         "method": method.upper(),
@@ -90,7 +92,7 @@ def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
     if "answer_within" in own:
         fields["timeout"] = parse_duration(own.pop("answer_within"), "answer_within").total_seconds()
     fields |= own
-    call = check_http(_checked("http", without_secrets(fields), HttpCall))
+    call = check_http(_checked("http", _plain(fields), HttpCall))
     return _request(desk, HTTP, _args(call, fields), wishes)
 
 
@@ -101,24 +103,51 @@ def _args(call: msgspec.Struct, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lists(own: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Take out what may be any iterable."""
-    return {name: list(own.pop(name)) for name in names if name in own}
+    """Take out what may be any iterable; a text or a mapping is one, too, but never meant as one."""
+    given = {name: own.pop(name) for name in names if name in own}
+    for name, value in given.items():
+        if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
+            raise Invalid(name, f"must be a list, not {type(value).__name__}")
+    return {name: list(value) for name, value in given.items()}
 
 
 def _body(own: dict[str, Any]) -> dict[str, Any]:
     body = own.pop("body", None)
-    headers = dict(own.pop("headers", {}))
+    given = own.pop("headers", {})
+    if not isinstance(given, Mapping):
+        raise Invalid("headers", f"must be a mapping of names to text, not {type(given).__name__}")
+    headers = dict(given)
     if "json" in own:
         if body is not None:
             raise Invalid("json", "cannot be given together with body")
-        if find_secrets([own["json"]]):
-            raise Invalid("json", "cannot have secrets in it; send them in headers, or all of the body as a secret")
-        body = msgspec.json.encode(own.pop("json")).decode()
-        if not any(name.lower() == "content-type" for name in headers):
+        body = _json_text(own.pop("json"))
+        if not any(str(name).lower() == "content-type" for name in headers):
             headers["Content-Type"] = "application/json"
     if isinstance(body, bytes):
         return {"headers": headers, "body_base64": base64.b64encode(body).decode()}
     return {"headers": headers, "body": body}
+
+
+def _json_text(value: Any) -> str:
+    try:
+        if find_secrets([value]):
+            raise Invalid("json", "cannot have secrets in it; send them in headers, or all of the body as a secret")
+        return msgspec.json.encode(value).decode()
+    except RecursionError:
+        raise Invalid("json", ENDLESS) from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Invalid("json", f"is not JSON: {error}") from None
+
+
+def _plain(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields as they can be checked, with some text in place of each secret."""
+    plain = {}
+    for name, value in fields.items():
+        try:
+            [plain[name]] = without_secrets([value])
+        except RecursionError:
+            raise Invalid(name, ENDLESS) from None
+    return plain
 
 
 def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], JobOptions]:
@@ -132,7 +161,7 @@ def _checked(kind: str, fields: Mapping[str, Any], shape: type[msgspec.Struct]) 
             check_known({name: None})
     try:
         return msgspec.convert(fields, shape)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise Invalid(kind, str(error)) from None
 
 

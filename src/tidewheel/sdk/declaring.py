@@ -8,15 +8,14 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack, cast, ov
 from msgspec import structs
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_name
+from tidewheel.model.checks import check_name, shown
 from tidewheel.model.priority import parse_priority
-from tidewheel.model.resources import Needs, check_needs, parse_resources
 from tidewheel.model.retry import check_retry
 from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.limiting import limit_keys_of
 from tidewheel.sdk.naming import kind_of
-from tidewheel.sdk.options import PriorityWish, RetryWish, retry_policy, spec_of
+from tidewheel.sdk.options import PriorityWish, RetryWish, needs_of, retry_policy, spec_of
 from tidewheel.sdk.task import TaskFunction
 from tidewheel.tasks.binding import Caller, context_of, parameters_of
 from tidewheel.tasks.context import Context
@@ -99,7 +98,7 @@ class Declaration:
 def define(function: Any, declared: Declared) -> TaskDefinition:
     """Return the definition of a task, or say what is wrong with it."""
     if not callable(function) or isinstance(function, type):
-        raise Invalid("function", f"must be a function, not {function!r}")
+        raise Invalid("function", f"must be a function, not {shown(function)}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise Invalid("function", f"{function.__qualname__} yields; a task returns its result")
     name = declared.get("name")
@@ -137,22 +136,17 @@ def _task_options(kind: str, declared: Declared, parameters: Collection[str] | N
         priority=parse_priority(declared.get("priority", default.priority)),
         timeout=parse_duration(declared.get("timeout", default.timeout), "timeout"),
         retry=check_retry(retry_policy(declared["retry"])) if "retry" in declared else default.retry,
-        needs=_needs(declared),
+        needs=needs_of(declared.get("resources", {}), declared.get("needs_labels", {})),
         limits=task_limits(kind, declared.get("concurrency"), declared.get("rate"), parameters, declared.get("cap")),
         preempt=_one_of("preempt", declared.get("preempt", default.preempt), Preempt),
         isolation=_one_of("isolation", declared.get("isolation", default.isolation), Isolation),
     )
 
 
-def _needs(declared: Declared) -> Needs:
-    resources = declared.get("resources", {})
-    text = ",".join(f"{name}={amount}" for name, amount in resources.items())
-    labels = declared.get("needs_labels", {})
-    return check_needs(Needs(resources=parse_resources(text), labels=dict(labels)))
-
-
 def _mode(function: Callable[..., Any], declared: Declared) -> Mode:
     process = declared.get("process")
+    if process is not None and not isinstance(process, bool):
+        raise Invalid("process", f"must be True, False or None, not {shown(process)}")
     if process is None:
         process = not inspect.iscoroutinefunction(function) or bool({"resources", "isolation"} & declared.keys())
     if not process and not inspect.iscoroutinefunction(function):
@@ -163,7 +157,7 @@ def _mode(function: Callable[..., Any], declared: Declared) -> Mode:
 
 def _one_of(field: str, value: Any, choices: Any) -> Any:
     if value not in choices.__args__:
-        raise Invalid(field, f"must be one of {', '.join(choices.__args__)}, not {value!r}")
+        raise Invalid(field, f"must be one of {', '.join(choices.__args__)}, not {shown(value)}")
     return value
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 from tidewheel.model.job import JobSpec
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import GroupJob, Job
@@ -21,7 +22,7 @@ class Flow(Generic[H]):
             raise Invalid("parts", f"a {type(self).__name__.lower()} needs at least one task")
         for part in parts:
             if not isinstance(part, Signature | Flow):
-                raise Invalid("parts", f"must be calls such as task.s(…), chains and groups, without {part!r}")
+                raise Invalid("parts", f"must be calls such as task.s(…), chains and groups, without {shown(part)}")
         self.parts = tuple(parts)
 
     @property

@@ -9,10 +9,13 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import LAST_INSTANT, check_json, check_name, duration_text, shown
 from tidewheel.model.dependency import OnParentFailure
 from tidewheel.model.job import JobSpec, Options, Unique
 from tidewheel.model.priority import Priority, parse_priority
+from tidewheel.model.resources import Needs, check_needs, parse_resources
 from tidewheel.model.retry import RetryPolicy
+from tidewheel.model.submission import MOST_ARGS_BYTES
 from tidewheel.tasks.definition import TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
 
@@ -81,7 +84,7 @@ def check_known(options: Mapping[str, Any]) -> None:
 def retry_policy(wish: RetryWish) -> RetryPolicy:
     """Return the policy that someone asks for."""
     if isinstance(wish, RetryPolicy):
-        return wish
+        return _checked_policy(wish)
     if wish is None or wish is False:
         return _NEVER
     if wish is True:
@@ -89,6 +92,29 @@ def retry_policy(wish: RetryWish) -> RetryPolicy:
     if isinstance(wish, int):
         return RetryPolicy(max_attempts=wish)
     raise Invalid("retry", f"must be a RetryPolicy, a number of attempts, or False, not {type(wish).__name__}")
+
+
+def _checked_policy(policy: RetryPolicy) -> RetryPolicy:
+    """Refuse a policy with values of other types: nothing has looked at them when it was made."""
+    try:
+        return msgspec.convert(msgspec.structs.asdict(policy), RetryPolicy)
+    except (msgspec.ValidationError, UnicodeError) as error:
+        raise Invalid("retry", str(error)) from None
+
+
+def needs_of(resources: Any, labels: Any) -> Needs:
+    """Return what a worker must have, as people write it down in code."""
+    for field, given in (("resources", resources), ("needs_labels", labels)):
+        if not isinstance(given, Mapping):
+            raise Invalid(field, f"must be a mapping of names to values, not {type(given).__name__}")
+    text = ",".join(f"{check_name('resources', name)}={_amount(name, given)}" for name, given in resources.items())
+    return check_needs(Needs(resources=parse_resources(text), labels=dict(labels)))
+
+
+def _amount(name: str, given: object) -> str:
+    if not isinstance(given, int | float | str) or "," in str(given):
+        raise Invalid("resources", f"{name} must be a number or a text such as 512MiB, not {shown(given)}")
+    return str(given)
 
 
 def spec_of(
@@ -130,15 +156,17 @@ def _times(wish: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         if "idempotency_key" in wish and not isinstance(start_by, datetime):
             why = "must be an instant where there is an idempotency_key: a time from now is another one at each repeat"
             raise Invalid("start_by", why)
-        times["start_by"] = start_by if isinstance(start_by, datetime) else now + _from_now(start_by)
+        times["start_by"] = start_by if isinstance(start_by, datetime) else _from_now(now, start_by)
     return times
 
 
-def _from_now(wait: object) -> timedelta:
+def _from_now(now: datetime, wait: object) -> datetime:
     duration = parse_duration(wait, "start_by")
     if duration <= timedelta(0):
         raise Invalid("start_by", "must be a time from now that is not over already")
-    return duration
+    if duration >= LAST_INSTANT - now:
+        raise Invalid("start_by", f"must lie between the years 2000 and 2200, not {duration_text(duration)} from now")
+    return now + duration
 
 
 def _unique(kind: str, args: Mapping[str, Any], wish: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,6 +174,7 @@ def _unique(kind: str, args: Mapping[str, Any], wish: Mapping[str, Any]) -> dict
         return {}
     key = wish.get("unique_key")
     if key is None:
+        check_json("args", args, MOST_ARGS_BYTES)  # how large they may be, the store says
         digest = hashlib.blake2b(_encode([kind, args]), digest_size=_DIGEST_BYTES).hexdigest()
         key = f"{kind[:_KIND_IN_KEY]}#{digest}"
     return {"unique_key": key, "unique": wish.get("unique", "reject")}

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias, Unpack, cast
 from uuid import UUID
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 from tidewheel.model.job import JobSpec
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.schedule import Occurrence, Schedule
@@ -240,7 +241,7 @@ def _job_of(call: Call, schedule: str | None) -> JobSpec:
     if isinstance(call, Task):
         call = call.si()
     if not isinstance(call, Signature):
-        raise Invalid("call", f"must be a task or a call such as task.s(…), not {call!r}")
+        raise Invalid("call", f"must be a task or a call such as task.s(…), not {shown(call)}")
     if call.connection is not None:
         raise Invalid("connection", "is for single jobs")
     return call.spec(schedule=schedule)

@@ -1,13 +1,14 @@
 """Tasks: functions that can be called here and now, or enqueued; and signatures, which are calls yet to come."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, Unpack, cast
 from uuid import UUID
 
 from msgspec.structs import replace
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 from tidewheel.model.dependency import REFERENCE
 from tidewheel.model.job import JobSpec
 from tidewheel.sdk.desk import Desk
@@ -54,19 +55,19 @@ class Task(Generic[P, R]):
         check_known(options)
         return Task(self._desk, self._definition, {**self._options, **options})
 
-    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    def enqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Enqueue a job; it is stored durably once this returns."""
         return self.si(*args, **kwargs).enqueue()
 
-    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+    async def aenqueue(self, /, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Enqueue a job; it is stored durably once this returns."""
         return await self.si(*args, **kwargs).aenqueue()
 
-    def s(self, *args: Any, **kwargs: Any) -> "Signature[R]":
+    def s(self, /, *args: Any, **kwargs: Any) -> "Signature[R]":
         """Return a call for a chain, which takes the result of the one before as its first free argument."""
         return Signature(self._desk, self._definition, self._options, args, kwargs)
 
-    def si(self, *args: P.args, **kwargs: P.kwargs) -> "Signature[R]":
+    def si(self, /, *args: P.args, **kwargs: P.kwargs) -> "Signature[R]":
         """Return a call for a chain with all of its arguments; it takes no result of the one before."""
         return Signature(self._desk, self._definition, self._options, args, kwargs, immutable=True)
 
@@ -78,7 +79,7 @@ class TaskFunction(Task[P, R], Generic[Q, T, P, R]):
         super().__init__(desk, definition)
         functools.update_wrapper(cast("Callable[..., Any]", self), definition.function)
 
-    def __call__(self, *args: Q.args, **kwargs: Q.kwargs) -> T:
+    def __call__(self, /, *args: Q.args, **kwargs: Q.kwargs) -> T:
         """Call the function, here and now."""
         return cast("T", self._definition.function(*args, **kwargs))
 
@@ -150,6 +151,17 @@ class Signature(Generic[R]):
         after = tuple(dict.fromkeys((*spec.after, *before.ids)))
         specs.append(replace(spec, id=job_id, after=after))
         return Before((job_id,), {REFERENCE: str(job_id)})
+
+
+def checked_calls(calls: Any) -> list[Signature[Any]]:
+    """Return calls that are to be enqueued at once, or refuse what are none."""
+    if not isinstance(calls, Iterable) or isinstance(calls, str | bytes | Mapping):
+        raise Invalid("calls", f"must be a list of calls such as task.s(…), not {type(calls).__name__}")
+    each = list(calls)
+    for call in each:
+        if not isinstance(call, Signature):
+            raise Invalid("calls", f"must be calls such as task.s(…), without {shown(call)}")
+    return each
 
 
 def one_connection(calls: Sequence[Signature[Any]], given: Any) -> Any:

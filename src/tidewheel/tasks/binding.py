@@ -19,6 +19,7 @@ from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal
 
 Function = Callable[..., Any]
+ENDLESS: Final = "must not be nested so deep, or contain itself"
 _BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _CONTAINERS: Final = (list, dict, Collection, Iterable, Mapping, Sequence)
 _PLAIN: Final = (Any, object, None, type(None), bool, int, float, str, *_CONTAINERS)
@@ -94,9 +95,9 @@ class Caller:
 
     def _stored(self, name: str, value: Any) -> Any:
         kind = self._types.get(name) or self._types.get(self._open or "", Any)
-        if stands_for_result(value):
-            return value
         try:
+            if stands_for_result(value):
+                return value
             stored = value if is_plain(kind) else msgspec.to_builtins(value, str_keys=True)
             _check_fits(stored, kind)
         except (TypeError, *_UNREADABLE) as error:
@@ -280,4 +281,6 @@ def _name(function: Function) -> str:
 
 
 def _why(error: BaseException) -> str:
+    if isinstance(error, RecursionError):
+        return ENDLESS
     return str(error).replace(" - at `$.", ": in `").replace(" - at `$`", "")

@@ -17,6 +17,9 @@ _ExitCode = Annotated[int, msgspec.Meta(ge=0, le=255)]
 _place_of = re.compile(r"(.*?)(?: - at `\$\.?(.*?)`)?").fullmatch
 _unknown_field = re.compile(r"Object contains unknown field `(.*)`.*").fullmatch
 _HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+_HEADER_VALUE = re.compile(r"(?:[^\0\s](?:[^\0\r\n\v\f]*[^\0\s])?)?", re.ASCII).fullmatch
+"""What can be sent: anything else would fail in each attempt."""
+_CONTROL = re.compile("[\x00-\x1f\x7f]").search
 
 
 class CommandCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -98,8 +101,9 @@ def check_http(call: HttpCall) -> HttpCall:
     if len(call.headers) > MAX_HEADERS:
         raise Invalid("headers", f"must be at most {MAX_HEADERS}, not {len(call.headers)}")
     for name, value in call.headers.items():
-        if not _HEADER_NAME(name) or any(char in value for char in "\r\n\0"):
-            raise Invalid("headers", f"{name[:40]!r} must be a plain name with a value in one line")
+        if not _HEADER_NAME(name) or not value.isascii() or not _HEADER_VALUE(value):
+            why = f"{name[:40]!a} must be a plain name with a value in one line of ASCII, without blanks at its ends"
+            raise Invalid("headers", why)
     if call.body is not None and call.body_base64 is not None:
         raise Invalid("body_base64", "cannot be given together with body")
     if not 0 < call.timeout <= MAX_ANSWER:
@@ -108,6 +112,8 @@ def check_http(call: HttpCall) -> HttpCall:
 
 
 def _check_url(url: str) -> None:
+    if found := _CONTROL(url):
+        raise Invalid("url", f"must not contain the control character U+{ord(found[0]):04X}")
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

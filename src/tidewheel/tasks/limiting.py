@@ -13,7 +13,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.cap import CAP_MARK, Overflow
-from tidewheel.model.checks import MAX_NAME, check_name, is_key
+from tidewheel.model.checks import MAX_NAME, check_name, is_key, shown
 from tidewheel.model.limit import VALUE_MARK, LimitRule, check_bounds, check_rule
 from tidewheel.model.rate import Pace, parse_pace
 
@@ -78,7 +78,9 @@ class KeyTemplate(NamedTuple):
 
     def fill(self, values: Mapping[str, Any]) -> str:
         """Return the text for the fields of one job."""
-        return "".join(piece if isinstance(piece, str) else _text(_look_up(piece, values)) for piece in self.pieces)
+        return "".join(
+            piece if isinstance(piece, str) else _text(piece, _look_up(piece, values)) for piece in self.pieces
+        )
 
 
 class TaskLimit(NamedTuple):
@@ -201,7 +203,7 @@ def _name(field: str, name: object) -> str:
 
 def _most(value: object) -> int:
     if type(value) is not int:
-        raise Invalid("concurrency", f"must be a whole number from 1 on, or a Concurrency, not {value!r}")
+        raise Invalid("concurrency", f"must be a whole number from 1 on, or a Concurrency, not {shown(value)}")
     try:
         check_bounds(value, None)
     except Invalid as error:
@@ -211,7 +213,7 @@ def _most(value: object) -> int:
 
 def _pace(value: object) -> str:
     if isinstance(value, Pace) or not isinstance(value, str):
-        raise Invalid("rate", f"must be text such as 10/s, or a Rate, not {value!r}")
+        raise Invalid("rate", f"must be text such as 10/s, or a Rate, not {shown(value)}")
     return value
 
 
@@ -222,8 +224,15 @@ def _look_up(field: Field, values: Mapping[str, Any]) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
+def _text(field: Field, value: Any) -> str:
     """Return a value as part of a key; what is not there is an empty one."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else _encode(value).decode()
+    if isinstance(value, str):
+        return value
+    try:
+        return _encode(value).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        asked = "labels" if field.where == "label" else field.where
+        why = f"{'.'.join(field.path)} is part of a key and must be JSON, not {shown(value)}"
+        raise Invalid(asked, why) from None

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, TypeVar
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 from tidewheel.model.job import JobSpec
 from tidewheel.model.misfire import Misfire
 from tidewheel.model.overlap import Overlap
@@ -151,7 +152,7 @@ def _misfire(options: Mapping[str, Any]) -> Misfire:
     wish = options.get("misfire", Misfire())
     if not isinstance(wish, Misfire):
         if wish not in ("latest", "all", "skip"):
-            raise Invalid("misfire", f"must be latest, all, skip or a Misfire, not {wish!r}")
+            raise Invalid("misfire", f"must be latest, all, skip or a Misfire, not {shown(wish)}")
         wish = Misfire(policy=wish)
     if "grace" in options:
         wish = msgspec.structs.replace(wish, grace=parse_duration(options["grace"], "grace"))
@@ -161,8 +162,8 @@ def _misfire(options: Mapping[str, Any]) -> Misfire:
 def _overlap(wish: Any) -> Overlap:
     try:
         return Overlap(wish)
-    except ValueError:
-        raise Invalid("overlap", f"must be one of {', '.join(Overlap)}, not {wish!r}") from None
+    except (ValueError, RecursionError):  # the latter for what the former cannot show
+        raise Invalid("overlap", f"must be one of {', '.join(Overlap)}, not {shown(wish)}") from None
 
 
 def changed(known: ScheduleSpec, job: JobSpec | None, options: Mapping[str, Any]) -> ScheduleSpec:

@@ -3,7 +3,9 @@
 from datetime import timedelta
 from typing import Final
 
+from tidewheel.errors import Invalid
 from tidewheel.keeper import Occurrences
+from tidewheel.model.checks import LAST_INSTANT, duration_text
 from tidewheel.sdk.desk import Desk
 from tidewheel.store.base import Store
 from tidewheel.store.scheduling import SHARDS
@@ -18,6 +20,8 @@ LEAST_STEP: Final = timedelta(milliseconds=200)
 
 async def pass_time(desk: Desk, clock: FakeClock, by: timedelta) -> None:
     """Advance a clock, stopping wherever a schedule wants something done."""
+    if by >= LAST_INSTANT - clock.now():
+        raise Invalid("by", f"must not lead beyond the year 2200, as {duration_text(by)} would")
     until = clock.now() + by
     # As the start of a worker does.
     await desk.use(lambda store: declare(store, APP, desk.registry.catalogue()))
