@@ -2,12 +2,16 @@
 
 import asyncio
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from tests.api.conftest import Api, problem
 from tests.api.test_events import Event, events
+from tidewheel.model.log_place import place_of
+from tidewheel.model.log_query import LogKey
 
 
 async def search(api: Api, **query: Any) -> dict[str, Any]:
@@ -89,3 +93,12 @@ async def test_a_place_that_nobody_gave_out_is_refused(api: Api) -> None:
     for last in ("x", "00" * 41, "7f" * 42):
         answer = await api.client.get("/v1/logs/tail", headers={"Last-Event-ID": last})
         problem(answer, 400, "bad-header")
+
+
+async def test_a_place_at_an_instant_at_which_nothing_was_stored_is_refused(api: Api) -> None:
+    for year in (1, 1999, 2200, 9999):
+        place = place_of(LogKey(datetime(year, 1, 1, tzinfo=UTC), UUID(int=0), 0, 0)).hex()
+        answer = await api.client.get("/v1/logs/tail", headers={"Last-Event-ID": place})
+        assert problem(answer, 400, "bad-header")["errors"][0]["header"] == "Last-Event-ID"
+        answer = await api.client.get("/v1/logs", params={"after": place})
+        assert problem(answer, 400, "bad-parameter")["errors"][0]["parameter"] == "after"

@@ -1,11 +1,15 @@
 """Numbers over time, over the API, on both stores."""
 
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tests.api.conftest import Api, problem
 from tidewheel.model.states import Cause
+from tidewheel.model.statistics import StatFilter, StatPoint
+from tidewheel.server.endpoints import statistics as endpoint
 
 
 async def statistics(api: Api, **query: Any) -> dict[str, Any]:
@@ -40,6 +44,10 @@ async def test_thirty_days_are_shown_by_the_hour(api: Api) -> None:
         ({"from": "2026-01-01T00:00:00Z", "to": "2025-01-01T00:00:00Z"}, "to"),
         ({"from": "2026-01-01T00:00:00Z", "to": "2026-02-01T00:00:00Z", "step": "60"}, "step"),
         ({"step": "61"}, "step"),
+        ({"to": "0001-01-01T00:00:00Z"}, "to"),
+        ({"to": "9999-12-31T23:59:59Z"}, "to"),
+        ({"to": "2000-01-01T00:00:00Z"}, "from"),
+        ({"from": "0001-01-01T00:00:00Z"}, "from"),
         ({"from": "yesterday"}, "from"),
         ({"colour": "red"}, "colour"),
     ],
@@ -47,3 +55,43 @@ async def test_thirty_days_are_shown_by_the_hour(api: Api) -> None:
 async def test_what_makes_no_sense_is_refused(api: Api, query: dict[str, str], parameter: str) -> None:
     found = problem(await api.client.get("/v1/stats", params=query), 400, "bad-parameter")
     assert found["errors"][0]["parameter"] == parameter
+
+
+async def test_both_ends_are_those_of_whole_minutes_or_hours(api: Api) -> None:
+    ends = {"from": "2026-01-01T10:10:30Z", "to": "2026-01-01T12:20:30Z"}
+    found = await statistics(api, **ends)
+    assert (found["from"], found["to"]) == ("2026-01-01T10:10:00Z", "2026-01-01T12:21:00Z")
+    found = await statistics(api, **ends, step=3600)
+    assert (found["from"], found["to"]) == ("2026-01-01T10:00:00Z", "2026-01-01T13:00:00Z")
+
+
+async def test_more_numbers_than_an_answer_may_have_are_refused_before_all_are_added_up(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "MOST_ROWS", 3)
+    for kind in ("a", "b", "c", "d"):
+        await api.submit(kind=kind)
+        await api.run(Cause.RETURNED)
+    found = problem(await api.client.get("/v1/stats"), 400, "bad-parameter")
+    assert found["errors"][0]["parameter"] == "from"
+    assert "kind" in found["errors"][0]["detail"]
+    assert [point["kind"] for point in (await statistics(api, kind="a"))["points"]] == ["a"]
+
+
+async def test_the_numbers_of_a_long_time_are_read_part_by_part(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    await api.submit(kind="a")
+    await api.run(Cause.RETURNED)
+    asked: list[StatFilter] = []
+    store = api.service.store
+    real = store.statistics
+
+    async def look(where: StatFilter) -> list[StatPoint]:
+        asked.append(where)
+        return await real(where)
+
+    monkeypatch.setattr(store, "statistics", look)
+    found = await statistics(api)
+    assert [point["jobs"] for point in found["points"]] == [1]
+    assert len(asked) > 5
+    assert all(one.before == next_one.since for one, next_one in pairwise(asked))
+    assert {(asked[0].since, asked[-1].before)} == {tuple(map(datetime.fromisoformat, (found["from"], found["to"])))}

@@ -49,3 +49,12 @@ def test_bad_words_are_told_in_one_line(tmp_path: Path) -> None:
         wrong = tide(tmp_path, "logs", *words)
         assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1), wrong.stderr
         assert wrong.stderr.startswith(told)
+
+
+def test_an_instant_before_all_dates_is_refused_in_one_line(tmp_path: Path) -> None:
+    for words in (("logs", "--since"), ("job", "list", "--since"), ("job", "list", "--before")):
+        wrong = tide(tmp_path, *words, "800000d")
+        option = words[-1].removeprefix("--")
+        assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1), wrong.stderr
+        assert option in wrong.stderr
+        assert "800000d" in wrong.stderr

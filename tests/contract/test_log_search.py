@@ -18,6 +18,7 @@ from tidewheel.model.log_piece import mark_of, pieces_of_run
 from tidewheel.model.log_query import LogFilter, LogKey, LogPage
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
+from tidewheel.store import log_searching
 from tidewheel.store.base import Store
 from tidewheel.store.log_following import Follower
 from tidewheel.store.pages import LINES_BYTES, bytes_of
@@ -338,3 +339,69 @@ async def test_a_filter_that_makes_no_sense_names_its_field(store: Store, wrong:
         await store.search_logs(LogFilter(**wrong))
     with pytest.raises(Invalid, match="limit"):
         await store.search_logs(LogFilter(), limit=0)
+
+
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+async def test_lines_that_came_twice_are_found_once_however_many_pages_lie_between(
+    backend: Backend, store: Store, words: str, order: str
+) -> None:
+    newest_first = order == "newest"
+    twice, other = await submit(store), await submit(store)
+    await say(store, twice, ["payment one", "payment two"])
+    for number in range(10):
+        await backend.clock.advance(SECOND / 20)
+        await say(store, other, ["payment of another"] * 5, 5 * number)
+    await backend.clock.advance(SECOND / 20)
+    await say(store, twice, ["payment one", "payment two"])
+    if words == "indexed":
+        await index_all(backend, store)
+    for limit in (5, 1000):
+        keys = await walk(store, LogFilter(text="payment"), limit, newest_first=newest_first)
+        assert len(keys) == len({(key.job_id, key.number) for key in keys}) == 52
+        assert [key.number for key in (keys if newest_first else keys[::-1])][-2:] == [1, 0], "the first counts"
+
+
+async def test_lines_that_came_again_with_more_behind_them_are_all_found(backend: Backend, store: Store) -> None:
+    job_id = await submit(store)
+    await say(store, job_id, ["payment one"])
+    await backend.clock.advance(SECOND)
+    await say(store, job_id, ["payment one", "payment two"])
+    assert await found(store, "payment") == ["payment two", "payment one"]
+
+
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+async def test_a_page_looks_through_no_more_lines_than_it_may_and_leads_on(
+    backend: Backend, store: Store, monkeypatch: pytest.MonkeyPatch, words: str, order: str
+) -> None:
+    monkeypatch.setattr(log_searching, "MOST_LINES", 3000)
+    job_id = await submit(store)
+    for number in range(12):
+        await backend.clock.advance(SECOND)
+        await say(store, job_id, ["hay"] * 1000, 1000 * number)
+    if words == "indexed":
+        await index_all(backend, store)
+    looked: list[int] = []
+    page_of = log_searching.Walk.page
+
+    def page(walk: log_searching.Walk) -> LogPage:
+        looked.append(walk.looked)
+        return page_of(walk)
+
+    monkeypatch.setattr(log_searching.Walk, "page", page)
+    assert await walk(store, LogFilter(text='"hay hay"'), 50, newest_first=order == "newest") == []
+    assert len(looked) >= 4
+    assert max(looked) <= 4000
+    assert sum(looked) <= 20_000, "most lines are looked at once"
+
+
+async def test_appends_of_one_instant_are_looked_through_however_many_lines_they_have(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_searching, "MOST_LINES", 10)
+    job_id = await submit(store)
+    for number in range(9):
+        await say(store, job_id, ["hay"] * 20, 20 * number)
+    for newest_first in (True, False):
+        assert len(await walk(store, LogFilter(text="hay"), 7, newest_first=newest_first)) == 180

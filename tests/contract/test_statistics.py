@@ -225,3 +225,21 @@ async def test_totals_are_what_happened_however_it_is_folded(backend: Backend, s
 async def test_what_makes_no_sense_is_refused(store: Store, wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid, match=field):
         await store.statistics(span(**wrong))
+
+
+@pytest.mark.parametrize("step", [MINUTE, HOUR])
+async def test_numbers_between_any_two_instants_stay_the_same_when_they_are_folded(
+    backend: Backend, store: Store, worker: Worker, step: timedelta
+) -> None:
+    await backend.clock.advance(45 * SECOND)
+    await settle(store, worker, await start(store, worker))
+    half = START + 30 * SECOND
+    spans = (
+        span(since=half, before=half + HOUR, step=step),
+        span(before=half, step=step),
+        span(since=half + MINUTE, step=step),
+        span(before=START, step=step),
+    )
+    before = [sum(point.jobs for point in await store.statistics(where)) for where in spans]
+    await fold_all(store)
+    assert [sum(point.jobs for point in await store.statistics(where)) for where in spans] == before

@@ -64,6 +64,17 @@ def test_every_alert_says_what_is_wrong_and_how_bad_that_is() -> None:
         assert rule["annotations"]["summary"]
 
 
+def test_an_alert_fires_if_a_server_or_all_of_them_are_gone() -> None:
+    (rule,) = [rule for rule in rules() if rule["alert"] == "TidewheelServerDown"]
+    jobs = [
+        job["job_name"] for job in yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
+    ]
+    (job,) = re.findall(r'up\{job="([^"]+)"\} == 0', rule["expr"])
+    assert job in jobs
+    assert "absent(tide_store_up)" in rule["expr"]
+    assert rule["labels"]["severity"] == "critical"
+
+
 def test_the_panels_of_the_dashboard_do_not_lie_upon_one_another() -> None:
     places: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:

@@ -4,6 +4,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from email.message import Message as Mail
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from tidewheel.model.channel import ChannelType, Parcel
 from tidewheel.model.notification import Answer
 from tidewheel.notify import AddressGuard, Sender
 from tidewheel.notify.address import Resolve
+from tidewheel.notify.connections import Watch, watching
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what apprise imports
 
@@ -175,3 +177,60 @@ async def test_what_a_service_connects_to_is_judged_whatever_its_address_said(
 )
 async def test_files_of_the_sender_are_not_sent(address: str, what: str) -> None:
     assert await send(address) == Answer(accepted=False, told=f"{what} is not offered: it names a file of the sender")
+
+
+@pytest.fixture
+def syslog() -> Iterator[socket.socket]:
+    """A listener for datagrams on this machine."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(0)
+        yield listener
+
+
+async def test_a_name_is_not_looked_up_again_after_it_was_judged(
+    syslog: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the C library makes of a name by itself leads nowhere, whatever Python was told that it means."""
+    real = socket.getaddrinfo
+
+    def elsewhere(host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
+        return real("127.0.0.2" if host == "localhost" else host, port, *args, **kwargs)
+
+    monkeypatch.setattr(socket, "getaddrinfo", elsewhere)
+    await send(f"rsyslog://localhost:{syslog.getsockname()[1]}", ("127.0.0.2/32",))  # where nobody is
+    with pytest.raises(BlockingIOError):
+        syslog.recv(2000)
+
+
+async def test_a_service_that_hands_names_to_sockets_reaches_a_host_by_its_name(syslog: socket.socket) -> None:
+    async def loopback(_host: str, _port: int) -> list[str]:
+        return ["2606:2800:220:1::1", "127.0.0.1"]
+
+    answer = await send(f"rsyslog://logs.example.org:{syslog.getsockname()[1]}", LOOPBACK, loopback)
+    assert answer == Answer(accepted=True, told="accepted")
+    assert b"the disk is full" in syslog.recv(2000)
+
+
+@pytest.mark.parametrize(
+    "address", [("localhost", 9), ("", 9), ("127.1", 9), (b"93.184.216.34", 9), ("<broadcast>", 9)]
+)
+def test_only_numbers_are_connected_to(address: Any) -> None:
+    watch = Watch(lambda _: True)
+    with watching(watch), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        with pytest.raises(PermissionError):
+            end.connect(address)
+        with pytest.raises(PermissionError):
+            end.sendto(b"x", address)
+        with pytest.raises(PermissionError):
+            end.sendmsg([b"x"], [], 0, address)
+    assert watch.refused
+
+
+def test_a_datagram_to_whom_a_socket_is_connected_already_is_not_judged_again(syslog: socket.socket) -> None:
+    watch = Watch(AddressGuard(LOOPBACK).allows)
+    with watching(watch), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        end.connect(syslog.getsockname())
+        end.sendmsg([b"hello"])
+    assert syslog.recv(2000) == b"hello"
+    assert not watch.refused

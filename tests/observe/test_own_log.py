@@ -115,6 +115,12 @@ def test_keys_and_passwords_are_never_written(write: Write, form: str) -> None:
     assert "postgresql://tide:***@db/tide" in text
 
 
+def test_a_password_with_an_at_sign_is_masked_whole(write: Write) -> None:
+    out = write(log_setup("text", "info"))
+    logging.getLogger("tidewheel").error("cannot reach postgresql://tide:p@ss@word@db/tide for me@example.org")
+    assert "cannot reach postgresql://tide:***@db/tide for me@example.org" in out.getvalue()
+
+
 def test_a_word_to_people_is_an_event_where_the_log_is_for_machines(
     write: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:

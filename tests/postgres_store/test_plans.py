@@ -198,6 +198,30 @@ async def test_a_page_of_lines_reads_no_more_than_it_shows(postgres_database: st
         assert 100 <= sum(plan.rows_of(table) for table in tables) <= 110, mode
 
 
+async def test_whether_a_piece_came_before_is_looked_up_by_its_place_in_two_days(
+    postgres_database: str, connect: Connect
+) -> None:
+    connection = await connect(postgres_database)
+    await _scene(postgres_database, connection)
+    await connection.execute("SELECT tidewheel.prepare_days(current_date - 20, 20)")
+    await connection.execute(
+        "INSERT INTO tidewheel.log (job_id, token, first, last, stored_at, lane, lines) "
+        "SELECT $1, 1, n, n, now() - n % 10 * interval '1 day', 1, '[]' FROM generate_series(1, 30000) AS n",
+        NOBODY,
+    )
+    await connection.execute("ANALYZE tidewheel.log")
+    now = SystemClock().now()
+    named = [[NOBODY] * 50, [1] * 50, list(range(10, 510, 10))]
+    for mode in MODES:
+        session = await Prepared.all(await connect(postgres_database), ["pieces"], mode)
+        plan = await session.explain("pieces", [*named, now - timedelta(hours=1), now])
+        scans = [node for node in plan.nodes() if str(node.get("Alias", "")).startswith("earlier")]
+        used = [node for node in scans if node["Actual Loops"]]
+        assert 1 <= len(used) <= 2, mode
+        assert all("job_id" in node["Index Cond"] and "first" in node["Index Cond"] for node in used), mode
+        assert sum(node["Actual Loops"] for node in used) <= 100, mode
+
+
 def _days(plan: Plan) -> list[date]:
     names = [str(node.get("Relation Name", "")) for node in plan.nodes() if node["Actual Loops"]]
     return [date.fromisoformat(name[-8:]) for name in names if name[-8:].isdigit()]

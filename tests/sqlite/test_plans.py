@@ -106,7 +106,10 @@ PLANS = {
         r"SEARCH attempt USING PRIMARY KEY",
     ],
     "statistics": [r"SEARCH statistic USING PRIMARY KEY \(hour=\? AND at>\? AND at<\?\)"],
-    "pieces": [r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)"],
+    "pieces": [
+        r"SEARCH log USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)",
+        r"SEARCH earlier USING COVERING INDEX log_job \(job_id=\? AND token=\? AND first=\? AND last>\?\)",
+    ],
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 import typer
 
+from tidewheel.cli.picking import before_now
 from tidewheel.cli.showing import Columns, Format, show_list
 from tidewheel.cli.verb import Session, with_session
 from tidewheel.clock import SystemClock
@@ -64,7 +64,7 @@ def logs(
         queue=queue,
         job_id=None if job is None else _job_id(job),
         level=level,
-        since=None if since is None else SystemClock().now() - _ago(since),
+        since=None if since is None else before_now(parse_duration(since, "since"), since, "since"),
     )
     LogSearch(where)  # says what is wrong before anything is opened
     if follow:
@@ -120,7 +120,3 @@ def _job_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise Invalid("job", f"must be the id of a job, not {text[:40]!r}") from None
-
-
-def _ago(text: str) -> timedelta:
-    return parse_duration(text, "since")

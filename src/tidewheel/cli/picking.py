@@ -1,7 +1,7 @@
 """Which jobs a command is about: by their ids, or by what they have in common."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Final
 from uuid import UUID
 
@@ -73,9 +73,18 @@ def parse_moment(text: str | None, field: str) -> datetime | None:
     if text is None:
         return None
     try:
-        return SystemClock().now() - parse_duration(text, field)
+        ago = parse_duration(text, field)
     except Invalid:
         return parse_instant(text, field)
+    return before_now(ago, text, field)
+
+
+def before_now(ago: timedelta, text: str, field: str) -> datetime:
+    """Return when that was; `text` is how it was written."""
+    try:
+        return SystemClock().now() - ago
+    except OverflowError:
+        raise Invalid(field, f"must not lie before the year 1, as {text[:40]} ago does") from None
 
 
 async def hint(store: Store, where: JobFilter) -> str:

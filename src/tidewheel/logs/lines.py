@@ -9,7 +9,6 @@ MAX_LINE: Final = 16 * 1024
 SHORT: Final = MAX_LINE // 4
 """Characters that are never too long for a line, whatever they are."""
 CUT: Final = "… [line cut]"
-_MAX_SECRET: Final = 4 * 1024
 _CONTINUES: Final = range(0x80, 0xC0)
 
 
@@ -17,12 +16,13 @@ class LineCutter:
     r"""Cuts output into lines, the same ones however it is chunked, and holds little more than one longest line.
 
     `\n` and `\r\n` end a line. Another `\r` begins it anew, as bars of progress do, and only the last state is kept. A
-    line of more than 16 KiB comes in several pieces, but never cut within one of the `together` sequences.
+    line of more than 16 KiB comes in several pieces, but never cut within one of the `together` sequences: a piece that
+    begins with one that is longer ends with it.
     """
 
     def __init__(self, together: Sequence[bytes] = (), *, max_line: int = MAX_LINE) -> None:
         self._max = max_line
-        self._together = [sequence for sequence in together if len(sequence) <= _MAX_SECRET]
+        self._together = together
         self._ahead = max(map(len, self._together), default=1) - 1
         self._pending = b""
 
@@ -81,6 +81,8 @@ class LineCutter:
             start = 0
             while len(state) - start > longest:
                 end = start + self._place(state[start : start + self._max + self._ahead + 1])
+                if end >= len(state):
+                    break
                 pieces.append(_shown(state[start:end]) + CUT)
                 start = end
             rest = state[start:]
@@ -96,8 +98,23 @@ class LineCutter:
                 found = piece.find(sequence, max(0, place - len(sequence) + 1), place + len(sequence) - 1)
                 if found > 0:
                     place, moved = found, True
-        back = next((step for step in range(4) if piece[place - step] not in _CONTINUES), 0)
+        place = max([place, *self._ends_beyond(piece, place)])
+        back = _begun(piece, place)
         return place - back if place > back else place
+
+    def _ends_beyond(self, piece: bytes, place: int) -> list[int]:
+        """Return where those end that begin the piece and are not over at a place: there is no place before them."""
+        return [len(sequence) for sequence in self._together if len(sequence) > place and piece.startswith(sequence)]
+
+
+def _begun(piece: bytes, place: int) -> int:
+    """Return how many bytes before a place belong to a character that goes on there; what is no text has none."""
+    for step in range(4):
+        byte = piece[place - step] if place - step < len(piece) else 0
+        if byte not in _CONTINUES:
+            length = 1 + (byte >= 0xC0) + (byte >= 0xE0) + (byte >= 0xF0)  # noqa: PLR2004 - as UTF-8 has it
+            return step if step < length else 0
+    return 0
 
 
 def lines_of_text(text: str, together: Sequence[bytes] = ()) -> list[str]:

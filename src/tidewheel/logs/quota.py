@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from tidewheel.logs.lines import LineCutter
+from tidewheel.logs.lines import CUT, LineCutter
 from tidewheel.logs.masks import Masks
 from tidewheel.model.log import LogStream
 
@@ -127,7 +127,7 @@ class Tail:
 
     def _cut(self) -> Iterator[Line]:
         cutters: dict[LogStream, LineCutter] = {}
-        torn = set(self._torn)
+        torn = dict.fromkeys(self._torn, self._masks.longest)
         at: dict[LogStream, int] = {}
         for item in self._held:
             if isinstance(item, Line):
@@ -136,15 +136,18 @@ class Tail:
             cutter = cutters.setdefault(item.stream, LineCutter(self._masks.raw))
             texts = cutter.feed(item.data)
             at[item.stream] = item.at
-            if texts and item.stream in torn:
-                torn.remove(item.stream)
-                del texts[0]
+            while texts and item.stream in torn:  # the pieces of a long line go until no half secret is left
+                gone = texts.pop(0)
+                torn[item.stream] -= len(gone)
+                if not gone.endswith(CUT) or torn[item.stream] < 0:
+                    del torn[item.stream]
             yield from (Line(item.at, item.stream, None, self._masks.hide(text)) for text in texts)
         for stream, cutter in cutters.items():
             for text in cutter.flush():
                 # The only line of all, and its beginning is gone: with it maybe the beginning of a secret.
-                seen = "…" + text[self._masks.longest :] if stream in torn else text
-                yield Line(at[stream], stream, None, self._masks.hide(seen))
+                hidden = self._masks.hide(text)
+                seen = "…" + hidden[self._masks.longest :] if stream in torn else hidden
+                yield Line(at[stream], stream, None, seen)
 
 
 def _held_size(item: _Raw | Line) -> int:

@@ -80,7 +80,7 @@ def spans_of(where: StatFilter, now: datetime) -> Spans:
 
 
 def check_stat_filter(where: StatFilter) -> StatFilter:
-    """Refuse what makes no sense or too many points."""
+    """Refuse what makes no sense or too many points; return it from and to the ends of whole minutes, or hours."""
     since, before = check_instant("since", where.since), check_instant("before", where.before)
     if before <= since:
         raise Invalid("before", "must be after the beginning")
@@ -91,12 +91,19 @@ def check_stat_filter(where: StatFilter) -> StatFilter:
     for field, name in (("kind", where.kind), ("queue", where.queue)):
         if name is not None:
             check_name(field, name)
-    return msgspec.structs.replace(where, since=since, before=before)
+    # What is folded has no finer time, so what is not folded yet must not be cut any finer either.
+    unit = MINUTE if where.step % HOUR else HOUR
+    return msgspec.structs.replace(where, since=begin_of(since, unit), before=end_of(before, unit))
 
 
 def begin_of(instant: datetime, step: timedelta) -> datetime:
     """Return when the step begins in which an instant lies."""
     return instant - (instant - EPOCH) % step
+
+
+def end_of(instant: datetime, step: timedelta) -> datetime:
+    """Return the instant, if a step begins at it, or else when the next one does."""
+    return instant + (EPOCH - instant) % step
 
 
 def points_of(rows: Iterable[StatRow], where: StatFilter) -> list[StatPoint]:

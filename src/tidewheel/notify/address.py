@@ -5,11 +5,12 @@ odd spelling of a number nor a name that changes its meaning between two looks l
 that stands for one of IPv4 is judged by the latter, in whichever of the many ways it holds it.
 """
 
-import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
+
+from tidewheel.notify.threads import in_thread
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -47,6 +48,10 @@ class AddressGuard:
 
     async def address_of(self, host: str, port: int) -> str:
         """Return the address to connect to. Raises Refused, also if only some of several are private."""
+        return (await self.addresses_of(host, port))[0]
+
+    async def addresses_of(self, host: str, port: int) -> list[str]:
+        """Return all of them, at least one. Raises Refused."""
         try:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError):
@@ -55,7 +60,7 @@ class AddressGuard:
             raise Unknown("the host is not known")
         if not all(self.allows(text) for text in found):
             raise Refused("the host has a private address, which is not allowed")
-        return found[0].partition("%")[0]
+        return [text.partition("%")[0] for text in found]
 
     def allows(self, address: str) -> bool:
         """Return whether an address, written as a number, may be connected to."""
@@ -82,5 +87,5 @@ def embedded(address: IpAddress) -> ipaddress.IPv4Address | None:
 
 
 async def _ask_system(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = await in_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     return [str(entry[4][0]) for entry in found]

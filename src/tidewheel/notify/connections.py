@@ -1,19 +1,22 @@
 """Holds what a foreign client connects to against the guard: such a client resolves names by itself.
 
 What a library does in one call is watched where it ends, at the sockets of Python (`sys.addaudithook`), so that neither
-an odd spelling of a host, nor a redirect, nor a name that changes its meaning leads anywhere else. A thread that the
+an odd spelling of a host, nor a redirect, nor a name that changes its meaning leads anywhere else. A socket that is
+given a name looks it up by itself, and nobody sees what it found: only numbers may be handed to it. A thread that the
 library starts is not seen; the hosts that an address names are therefore looked at beforehand, too.
 """
 
 import functools
-import socket
+import ipaddress
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-_CONNECTING: Final = ("socket.connect", "socket.sendto")
+_CONNECTING: Final = ("socket.connect", "socket.sendto", "socket.sendmsg")
+PRIVATE: Final = "the host has a private address, which is not allowed"
+NAMED: Final = "the service looks up the name of its host unseen, which is not allowed: give its address as a number"
 _watch: ContextVar["Watch | None"] = ContextVar("watch", default=None)
 
 
@@ -21,14 +24,17 @@ class Watch:
     """What is allowed in one call, and whether something else was tried: its library may hide that."""
 
     def __init__(self, allows: Callable[[str], bool]) -> None:
-        self.refused = False
+        self.refused: str | None = None
+        """Why, if something was."""
         self._allows = allows
 
     def judge(self, address: Any) -> None:
         """Raise, as the network does, for an address that must not be connected to."""
-        if not isinstance(address, tuple) or not all(map(self._allows, _numbers(str(address[0])))):
-            self.refused = True
-            raise PermissionError("the host has a private address, which is not allowed")
+        host = address[0] if isinstance(address, tuple) else None
+        why = NAMED if not _is_number(host) else None if self._allows(host) else PRIVATE
+        if why is not None:
+            self.refused = why
+            raise PermissionError(why)
 
 
 @contextmanager
@@ -42,9 +48,12 @@ def watching(watch: Watch) -> Iterator[None]:
         _watch.reset(before)
 
 
-def _numbers(host: str) -> list[str]:
-    """Return what a host stands for; nothing is asked for what is a number already."""
-    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, None)]
+def _is_number(host: Any) -> TypeGuard[str]:
+    """Tell whether nothing is looked up for a host: it is an address in its one usual spelling."""
+    try:
+        return isinstance(host, str) and bool(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return False
 
 
 @functools.cache
@@ -54,5 +63,8 @@ def _install() -> None:
 
 
 def _look(event: str, values: tuple[Any, ...]) -> None:
-    if event in _CONNECTING and (watch := _watch.get()) is not None:
-        watch.judge(values[1])
+    if event not in _CONNECTING or (watch := _watch.get()) is None:
+        return
+    if event == "socket.sendmsg" and values[1] is None:  # goes where the socket was connected to
+        return
+    watch.judge(values[1])

@@ -1,6 +1,5 @@
 """Services: e-mail, chat and paging through apprise, an extra that is imported when the first such message goes."""
 
-import asyncio
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -8,6 +7,7 @@ from tidewheel.model.channel import Parcel
 from tidewheel.model.notification import Answer
 from tidewheel.notify.address import AddressGuard, Refused, Unknown
 from tidewheel.notify.connections import Watch, watching
+from tidewheel.notify.threads import in_thread
 
 FREE_FORM: Final = frozenset(("form", "forms", "json", "jsons", "xml", "xmls", "custom"))
 """Services that post to any address; a signed webhook does that, and looks where it goes."""
@@ -32,6 +32,8 @@ LOCAL: Final = frozenset(
 """Services that speak to the machine of the sender, or read its files."""
 FILES: Final = frozenset(("pgppub", "pgpprv", "keyfile", "subfile"))
 """Settings that name files of the sender."""
+BARE: Final = frozenset(("rsyslog",))
+"""Services that hand their host to a socket as it is, of IPv4: they are given the number that was judged."""
 _MISSING: Final = "services need an extra: pip install 'tidewheel[notify]'"
 
 
@@ -39,9 +41,9 @@ async def send_by_service(parcel: Parcel, guard: AddressGuard) -> Answer:
     """Try once. Raises Refused."""
     scheme = _checked_scheme(parcel.address)
     watch = Watch(guard.allows)
-    service = await asyncio.to_thread(_make, parcel.address, watch)
-    await _guard_hosts(service, guard)
-    sent = await asyncio.to_thread(_notify, service, parcel.text, watch)
+    service = await in_thread(_make, parcel.address, watch)
+    await _guard_hosts(service, guard, bare=scheme in BARE)
+    sent = await in_thread(_notify, service, parcel.text, watch)
     return Answer(accepted=sent, told="accepted" if sent else f"{scheme}: the service did not accept it")
 
 
@@ -82,18 +84,20 @@ def _notify(service: Any, text: str, watch: Watch) -> bool:
     hub.add(service)
     with watching(watch):
         sent = bool(hub.notify(title=title, body=rest or title))
-    if watch.refused:
-        raise Refused("the host has a private address, which is not allowed")
+    if watch.refused is not None:
+        raise Refused(watch.refused)
     return sent
 
 
-async def _guard_hosts(service: Any, guard: AddressGuard) -> None:
+async def _guard_hosts(service: Any, guard: AddressGuard, *, bare: bool) -> None:
     """Look at the hosts that an address names itself; in the address of a service of its own a token has that place."""
     named = any("{host}" in template for template in service.templates)
     hosts = {getattr(service, name, None) for name in (("host", "smtp_host") if named else ("smtp_host",))}
     for host in hosts:
         if isinstance(host, str) and host:
             try:
-                await guard.address_of(host, int(getattr(service, "port", None) or 0))
+                found = await guard.addresses_of(host, int(getattr(service, "port", None) or 0))
             except Unknown:  # a domain need not be a host
                 continue
+            if bare:
+                service.host = next((number for number in found if ":" not in number), found[0])

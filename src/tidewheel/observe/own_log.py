@@ -32,7 +32,7 @@ _QUIET: Final = ("apprise", "asyncio", "httpcore", "httpx", "opentelemetry", "ur
 """Libraries that tell of every call, with addresses that may hold secrets; of them only what goes wrong is written."""
 _SECRETS: Final = (
     (re.compile(r"(tide_[a-z2-7]{8}_)[0-9A-Za-z]{20,}"), r"\1***"),
-    (re.compile(r"(://[^/\s:@]*:)[^@\s/]+@"), r"\1***@"),
+    (re.compile(r"(://[^/\s:@]*:)[^\s/]+@"), r"\1***@"),  # to the last @: a password may have some itself
     (re.compile(r"(?i)(password=)[^&\s'\"]+"), r"\1***"),
 )
 _noted: ContextVar[Mapping[str, str] | None] = ContextVar("tidewheel_log_fields", default=None)

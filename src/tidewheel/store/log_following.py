@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from tidewheel.model.checks import FIRST_INSTANT
 from tidewheel.model.log_query import FoundLine, LogFilter, LogKey
 from tidewheel.store.log_searching import LogSearchStore
 from tidewheel.store.pages import fills_page
@@ -51,7 +52,9 @@ class Follower:
         return key not in self._seen and (self._begin is None or key > self._begin)
 
     def _window(self) -> LogKey | None:
-        return None if self._newest is None else LogKey(self._newest.stored_at - LATE, *_LEAST)
+        if self._newest is None:
+            return None
+        return LogKey(max(self._newest.stored_at, FIRST_INSTANT) - LATE, *_LEAST)  # before that nothing was stored
 
 
 async def newest_line(store: LogSearchStore, tenant: str | None) -> LogKey | None:

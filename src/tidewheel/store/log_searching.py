@@ -7,7 +7,7 @@ were stored, until the page is full. So an append indexes nothing, a line is fou
 exactly is found is decided here and not by the tokenizer of a database.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, Protocol
 from uuid import UUID
@@ -27,6 +27,10 @@ FRESH_FOR: Final = timedelta(seconds=30)
 """How long lines may wait for others to make a segment with."""
 MOST_SEGMENTS: Final = 30
 """How many segments, and how many fresh appends, one page looks through before it answers short."""
+MOST_LINES: Final = 30_000
+"""How many lines one page looks through, about: an append may have five times as many as a segment should have."""
+MOST_TOGETHER: Final = 8
+"""How many segments or appends are read at once."""
 _LAST_ID: Final = UUID(int=2**128 - 1)
 _FIRST_ID: Final = UUID(int=0)
 _MOST: Final = 2**63 - 1
@@ -59,11 +63,14 @@ class PieceRow(NamedTuple):
     job_id: UUID
     token: int
     first: int
+    last: int
     lines: str
     stored_at: datetime
     tenant: str
     queue: str
     kind: str
+    again: bool
+    """Whether all of its lines were stored before, so that they are found there."""
 
 
 class Candidate(NamedTuple):
@@ -73,6 +80,8 @@ class Candidate(NamedTuple):
     last_at: datetime
     where: Any
     """How the store finds them."""
+    lines: int | None = None
+    """How many, if that was noted."""
 
 
 def index_words(rows: Iterable[PieceRow]) -> tuple[set[str], int]:
@@ -102,6 +111,10 @@ class Walk:
         self._found: dict[tuple[UUID, int, int], FoundLine] = {}
         self._size = 0
         self._bound: datetime | None = None
+        self.looked = 0
+        """How many lines there were in what was looked through."""
+        self._taken = 0
+        self._rest: list[Candidate] = []
 
     @property
     def span(self) -> tuple[datetime, datetime]:
@@ -128,22 +141,54 @@ class Walk:
         search = self.search
         first, last = self.span
         for row in rows:
+            self.looked += row.last - row.first + 1
             if (
                 first <= row.stored_at <= last
+                and not row.again
                 and search.is_about(row.job_id, row.tenant, row.queue, row.kind)
                 and search.may_be_in(row.lines)
             ):
                 self._look(row)
 
-    def is_full(self, rest: Sequence[Candidate]) -> bool:
+    def groups(self, candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+        """Return candidates a few at a time, then more and more, until the page is done.
+
+        Each group is to be taken before the next one is asked for.
+        """
+        rest, size = list(candidates), 2
+        while rest:
+            group = rest[: self._fitting(rest[:size])]
+            self._rest = rest = rest[len(group) :]
+            yield group
+            self._taken += len(group)
+            if self._is_full(rest) or (self.looked >= MOST_LINES and self._leads_on(rest)):
+                return
+            size = min(size * 2, MOST_TOGETHER)
+
+    def _fitting(self, nearest: Sequence[Candidate]) -> int:
+        """Return how many of them, at least one, have about as many lines together as may still be looked through."""
+        usual = max(SEGMENT_LINES, self.looked // max(self._taken, 1))
+        lines = self.looked
+        for number, one in enumerate(nearest):
+            lines += usual if one.lines is None else one.lines
+            if number and lines > MOST_LINES:
+                return number
+        return len(nearest)
+
+    def _leads_on(self, rest: Sequence[Candidate]) -> bool:
+        """Tell whether a next page that begins with what is left would begin further on than this one did."""
+        first, last = self.span
+        return bool(rest) and (self._edge(rest[0]) < last if self.newest_first else self._edge(rest[0]) > first)
+
+    def _is_full(self, rest: Sequence[Candidate]) -> bool:
         """Tell whether nothing that is left can come before the end of the page."""
         if len(self._found) < self._limit and self._size < LINES_BYTES:
             return False
         return fills_page([found.line for found in self._settled(self._bound_with(rest))], self._limit)
 
-    def page(self, rest: Sequence[Candidate]) -> LogPage:
-        """Return what there is, when these candidates were not looked at."""
-        bound = self._bound_with(rest)
+    def page(self) -> LogPage:
+        """Return what there is, when the rest of the candidates was not looked at."""
+        bound = self._bound_with(self._rest)
         settled = self._settled(bound)
         in_order = sorted(settled, key=lambda found: found.key, reverse=self.newest_first)
         lines = in_order[: len(one_page([found.line for found in in_order], self._limit))]
@@ -187,13 +232,3 @@ class Walk:
         if bound is None:
             return found
         return [one for one in found if (one.stored_at > bound if self.newest_first else one.stored_at < bound)]
-
-
-def in_growing_groups(
-    candidates: Sequence[Candidate], first: int = 2
-) -> Iterable[tuple[list[Candidate], list[Candidate]]]:
-    """Return candidates a few at a time, then more and more, each time with what is left after them."""
-    start, size = 0, first
-    while start < len(candidates):
-        yield list(candidates[start : start + size]), list(candidates[start + size :])
-        start, size = start + size, min(size * 2, 16)

@@ -26,6 +26,7 @@ _NOTHING: Final[Resources] = {}
 async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
     setup = shop.setup
     tasks: dict[str, InlineTask] = {HTTP: HttpTask()}
+    route_output()  # before the app is loaded: a handler that it makes keeps the stream that it finds
     if setup.app is not None:
         app = load_registry(setup.app)
         if isinstance(app, Desk):
@@ -41,7 +42,6 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
     )
     end_copies()
     shorten_logging(keep_runs_apart())
-    route_output()
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch, shop.numbers)
     runner = Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
     before_exit(runner.tell_who_exits)

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from tidewheel.model.checks import FIRST_INSTANT, LAST_INSTANT
 from tidewheel.model.log import LogStream
 from tidewheel.model.log_place import PLACE_SIZE, key_in, key_of, place_of
 from tidewheel.model.log_query import MAX_QUERY, FoundLine, LogFilter, LogKey, LogSearch
@@ -182,21 +183,26 @@ def _after_of(query: LogSearchQuery) -> LogKey | None:
     if query.after is None:
         return None
     key = key_in(query.after)
-    if key is None:
+    if key is None or not _may_be(key):
         raise bad_parameter("after", "is no place of a line")
     return key
 
 
 def _sealed(scope: str, cursor: str) -> LogKey:
     key = key_of(unseal(scope, cursor, PLACE_SIZE))
-    if key is None:
+    if key is None or not _may_be(key):
         raise bad_cursor()
     return key
 
 
 def _place_of(sent: str) -> LogKey:
     key = key_in(sent)
-    if key is not None:
+    if key is not None and _may_be(key):
         return key
     flaw = Flaw(detail="is none that this stream gave out", header="Last-Event-ID")
     raise Refused("bad-header", f"Last-Event-ID {flaw.detail}", flaws=[flaw])
+
+
+def _may_be(key: LogKey) -> bool:
+    """Tell whether something may have been stored there: one must be able to look a little before and after it."""
+    return FIRST_INSTANT <= key.stored_at < LAST_INSTANT

@@ -19,7 +19,6 @@ from tidewheel.store.log_searching import (
     Candidate,
     PieceRow,
     Walk,
-    in_growing_groups,
     index_words,
 )
 from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page, one_page
@@ -129,16 +128,16 @@ async def _search(connection: Connection, walk: Walk) -> LogPage:
     query = SQL[f"segments{'' if words is None else '_with'}{order}"]
     segments = await connection.fetch(query, words, *walk.span, MOST_SEGMENTS)
     fresh = await connection.fetch(SQL[f"fresh{order}"], *walk.span, MOST_SEGMENTS)
-    rest: list[Candidate] = []
-    for group, rest in in_growing_groups(walk.plan(_candidates(segments), _candidates(fresh))):
+    for group in walk.groups(walk.plan(_candidates(segments), _candidates(fresh))):
         walk.take(await _pieces(connection, group))
-        if walk.is_full(rest):
-            break
-    return walk.page(rest)
+    return walk.page()
 
 
 def _candidates(rows: Sequence[Any]) -> list[Candidate]:
-    return [Candidate(row["first_at"], row["last_at"], (row["jobs"], row["tokens"], row["firsts"])) for row in rows]
+    return [
+        Candidate(row["first_at"], row["last_at"], (row["jobs"], row["tokens"], row["firsts"]), row["lines"])
+        for row in rows
+    ]
 
 
 async def _pieces(connection: Connection, candidates: Sequence[Candidate]) -> list[PieceRow]:

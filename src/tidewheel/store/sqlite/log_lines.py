@@ -17,7 +17,6 @@ from tidewheel.store.log_searching import (
     Candidate,
     PieceRow,
     Walk,
-    in_growing_groups,
     index_words,
 )
 from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page, one_page
@@ -104,13 +103,10 @@ def search(connection: apsw.Connection, walk: Walk) -> LogPage:
     values = {"words": words, "since": since, "until": until}
     segments = _candidates(connection, f"segments{'' if words is None else '_with'}{order}", values)
     fresh = _candidates(connection, f"fresh{order}", {"since": since, "until": until})
-    rest: list[Candidate] = []
-    for group, rest in in_growing_groups(walk.plan(segments, fresh)):
+    for group in walk.groups(walk.plan(segments, fresh)):
         for candidate in group:
             walk.take(_pieces(connection, *candidate.where))
-        if walk.is_full(rest):
-            break
-    return walk.page(rest)
+    return walk.page()
 
 
 def next_segment(connection: apsw.Connection, now: int) -> Segment | None:
@@ -171,13 +167,14 @@ def _candidates(connection: apsw.Connection, query: str, values: dict[str, Any])
         if len(found) >= MOST_SEGMENTS and row[edge] != found[-1][edge]:
             break
         found.append(row)
-    return [Candidate(instant(first), instant(last), (low, high)) for first, last, low, high in found]
+    return [Candidate(instant(first), instant(last), (low, high), lines) for first, last, low, high, lines in found]
 
 
 def _pieces(connection: apsw.Connection, low: int, high: int) -> list[PieceRow]:
     found = rows(connection, "pieces", {"low": low, "high": high})
     return [
-        PieceRow(id_of(job), token, first, lines, instant(at), *names) for job, token, first, lines, at, *names in found
+        PieceRow(id_of(job), token, first, last, lines, instant(at), *names)
+        for job, token, first, last, lines, at, *names in found
     ]
 
 

@@ -51,50 +51,57 @@ SELECT job_id, token, first, last, place, lines
 
 -- name: segments_with
 -- The order is by an expression that no index has: only the words may lead to the segments.
-SELECT first_at, last_at, jobs, tokens, firsts
+SELECT first_at, last_at, jobs, tokens, firsts, NULL::integer AS lines
   FROM tidewheel.log_segment
  WHERE words @@ $1::text::tsquery AND last_at >= $2 AND first_at <= $3
  ORDER BY extract(epoch FROM last_at) DESC
  FETCH FIRST $4 ROWS WITH TIES
 
 -- name: segments_with_first
-SELECT first_at, last_at, jobs, tokens, firsts
+SELECT first_at, last_at, jobs, tokens, firsts, NULL::integer AS lines
   FROM tidewheel.log_segment
  WHERE words @@ $1::text::tsquery AND last_at >= $2 AND first_at <= $3
  ORDER BY extract(epoch FROM first_at)
  FETCH FIRST $4 ROWS WITH TIES
 
 -- name: segments
-SELECT first_at, last_at, jobs, tokens, firsts
+SELECT first_at, last_at, jobs, tokens, firsts, NULL::integer AS lines
   FROM tidewheel.log_segment
  WHERE $1::text IS NULL AND last_at >= $2 AND first_at <= $3
  ORDER BY last_at DESC
  FETCH FIRST $4 ROWS WITH TIES
 
 -- name: segments_first
-SELECT first_at, last_at, jobs, tokens, firsts
+SELECT first_at, last_at, jobs, tokens, firsts, NULL::integer AS lines
   FROM tidewheel.log_segment
  WHERE $1::text IS NULL AND last_at >= $2 AND first_at <= $3
  ORDER BY first_at
  FETCH FIRST $4 ROWS WITH TIES
 
 -- name: fresh
-SELECT first_at, last_at, jobs, tokens, firsts
+SELECT first_at, last_at, jobs, tokens, firsts, lines
   FROM tidewheel.log_fresh
  WHERE last_at >= $1 AND first_at <= $2
  ORDER BY last_at DESC
  FETCH FIRST $3 ROWS WITH TIES
 
 -- name: fresh_first
-SELECT first_at, last_at, jobs, tokens, firsts
+SELECT first_at, last_at, jobs, tokens, firsts, lines
   FROM tidewheel.log_fresh
  WHERE last_at >= $1 AND first_at <= $2
  ORDER BY first_at
  FETCH FIRST $3 ROWS WITH TIES
 
 -- name: pieces
--- The pieces of segments; the instants bound the days to look through.
-SELECT log.job_id, log.token, log.first, log.lines, log.stored_at, tenant.name AS tenant, lane.queue, lane.kind
+-- The pieces of segments; the instants bound the days to look through. Also whether an earlier one has all of the same
+-- lines: after an error with unknown outcome they come again, within a day.
+SELECT log.job_id, log.token, log.first, log.last, log.lines, log.stored_at, tenant.name AS tenant, lane.queue, lane.kind,
+       EXISTS (
+           SELECT FROM tidewheel.log AS earlier
+            WHERE earlier.job_id = log.job_id AND earlier.token = log.token AND earlier.first = log.first
+              AND earlier.last >= log.last
+              AND earlier.stored_at >= log.stored_at - interval '1 day' AND earlier.stored_at < log.stored_at
+       ) AS again
   FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) AS named (job_id, token, first)
  CROSS JOIN LATERAL (
        SELECT * FROM tidewheel.log

@@ -44,45 +44,50 @@ SELECT log.job_id, log.token, log.first, log.last, log.id, log.lines
  WHERE counted.beyond < :limit AND counted.bytes_beyond < :bytes
 
 -- name: segments_with
-SELECT segment.first_at, segment.last_at, segment.low, segment.high
+SELECT segment.first_at, segment.last_at, segment.low, segment.high, NULL
   FROM log_words
  CROSS JOIN log_segment AS segment ON segment.id = log_words.rowid
  WHERE log_words MATCH :words AND segment.last_at >= :since AND segment.first_at <= :until
  ORDER BY segment.last_at DESC
 
 -- name: segments_with_first
-SELECT segment.first_at, segment.last_at, segment.low, segment.high
+SELECT segment.first_at, segment.last_at, segment.low, segment.high, NULL
   FROM log_words
  CROSS JOIN log_segment AS segment ON segment.id = log_words.rowid
  WHERE log_words MATCH :words AND segment.last_at >= :since AND segment.first_at <= :until
  ORDER BY segment.first_at
 
 -- name: segments
-SELECT first_at, last_at, low, high
+SELECT first_at, last_at, low, high, NULL
   FROM log_segment
  WHERE :words IS NULL AND last_at >= :since AND first_at <= :until
  ORDER BY last_at DESC
 
 -- name: segments_first
-SELECT first_at, last_at, low, high
+SELECT first_at, last_at, low, high, NULL
   FROM log_segment
  WHERE :words IS NULL AND last_at >= :since AND first_at <= :until
  ORDER BY first_at
 
 -- name: fresh
-SELECT first_at, last_at, low, high
+SELECT first_at, last_at, low, high, lines
   FROM log_fresh
  WHERE last_at >= :since AND first_at <= :until
  ORDER BY last_at DESC
 
 -- name: fresh_first
-SELECT first_at, last_at, low, high
+SELECT first_at, last_at, low, high, lines
   FROM log_fresh
  WHERE last_at >= :since AND first_at <= :until
  ORDER BY first_at
 
 -- name: pieces
-SELECT log.job_id, log.token, log.first, log.lines, log.stored_at, tenant.name, lane.queue, lane.kind
+-- Also whether an earlier one has all of the same lines: after an error with unknown outcome they come again.
+SELECT log.job_id, log.token, log.first, log.last, log.lines, log.stored_at, tenant.name, lane.queue, lane.kind,
+       EXISTS (
+           SELECT 1 FROM log AS earlier
+            WHERE earlier.job_id = log.job_id AND earlier.token = log.token AND earlier.first = log.first
+              AND earlier.last >= log.last AND earlier.id < log.id)
   FROM log
  CROSS JOIN lane ON lane.id = log.lane
  CROSS JOIN tenant ON tenant.id = lane.tenant
