@@ -154,3 +154,9 @@ def test_what_is_odd_is_the_same_in_plain_text_and_in_any_other() -> None:
     for character in map(chr, range(0x80)):
         assert is_odd(f"a{character}") == is_odd(f"é{character}") == (clean(f"é{character}") != f"é{character}")
         assert is_odd_text(f"a{character}") == is_odd_text(f"é{character}") == (is_odd(character) and character != "\n")
+
+
+def test_a_carriage_return_in_what_is_logged_hides_nothing() -> None:
+    """In a terminal it begins the line anew; a record that has one was given it, perhaps to hide what it says."""
+    assert lines_of_text("login of mallory failed\radmin logged in") == ["login of mallory failed\\x0dadmin logged in"]
+    assert lines_of_text("one\r\ntwo\r\n") == ["one", "two"]

@@ -1,6 +1,8 @@
 """What a plain function logs and tells of its progress, from its process to the lines that the store gets."""
 
+import io
 import logging
+import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, cast
 from uuid import UUID
@@ -12,6 +14,7 @@ from tidewheel.model.log_piece import Piece, lines_of
 from tidewheel.model.note import RunNote
 from tidewheel.testing import FakeClock
 from tidewheel.worker.launcher.messages import Logged, Progressed, Words
+from tidewheel.worker.launcher.runner import hear_all
 from tidewheel.worker.launcher.speaking import LONGEST, Speaker, SpeakingHandler
 from tidewheel.worker.reports import Report, Reports
 
@@ -141,3 +144,19 @@ async def test_a_message_of_progress_that_ends_in_dots_is_shown_whole(scene: Sce
     await scene.stored()
 
     assert scene.kept.notes[-1].message == "loading…"
+
+
+def test_what_is_logged_is_heard_once_also_if_the_app_writes_it_to_where_it_is_captured() -> None:
+    root = logging.Logger("root", logging.DEBUG)  # noqa: LOG001 - like the root, and not the one of these tests
+    file, nobody = logging.StreamHandler(io.StringIO()), logging.NullHandler()
+    for other in (logging.StreamHandler(sys.__stderr__), logging.StreamHandler(sys.__stdout__), file):
+        root.addHandler(other)
+    hear_all(root, nobody)
+    assert root.handlers == [file, nobody]
+    assert root.level == logging.DEBUG
+
+
+def test_an_app_that_set_nothing_up_logs_what_matters() -> None:
+    root, nobody = logging.Logger("root", logging.WARNING), logging.NullHandler()  # noqa: LOG001
+    hear_all(root, nobody)
+    assert (root.handlers, root.level) == ([nobody], logging.INFO)

@@ -121,6 +121,9 @@ def lines_of_text(text: str, together: Sequence[bytes] = ()) -> list[str]:
     """Return the lines of a text that comes whole; always one at least."""
     if len(text) <= SHORT and not is_odd_text(text):
         return text.removesuffix("\n").split("\n")
+    if "\r" in text and not any(b"\r" in sequence for sequence in together):
+        # This is no terminal, where it would begin the line anew: what was before it must not vanish.
+        text = text.replace("\r\n", "\n").replace("\r", "\\x0d")
     cutter = LineCutter(together)
     return (cutter.feed(text.encode(errors="backslashreplace")) + cutter.flush()) or [""]
 

@@ -42,7 +42,7 @@ class ShipperSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How long the first line of a batch waits for others."""
     batch_lines: int = 5000
     batch_bytes: int = 1024 * 1024
-    buffer_lines: int = 20_000
+    buffer_lines: int = 100_000
     buffer_bytes: int = 16 * 1024 * 1024
     """What is held at most while the store does not keep up, or cannot be reached; more is dropped and counted."""
 

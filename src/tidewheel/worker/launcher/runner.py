@@ -67,9 +67,7 @@ class Runner:
 
     def serve(self, layers: tuple[str, ...]) -> None:
         """Run jobs until this runner is used up, or the host is gone."""
-        logging.getLogger().addHandler(SpeakingHandler(self._speaker))
-        if len(logging.getLogger().handlers) == 1:  # the app set nothing up
-            logging.getLogger().setLevel(logging.INFO)
+        hear_all(logging.getLogger(), SpeakingHandler(self._speaker))
         gc.enable()
         self._bearing, self._threads = bearing(), _kernel_threads()
         self._speaker.say(Ready((*layers, "scratch", "environment", "shared-process")))
@@ -206,6 +204,16 @@ def _end_namespace_but_self() -> None:
                 pass
         os.sched_yield()
     raise RuntimeError("the init of this namespace is gone")
+
+
+def hear_all(root: logging.Logger, handler: logging.Handler) -> None:
+    """Let a handler hear all, in place of those that write to what is captured anyway, as of `logging.basicConfig`."""
+    if not root.handlers:  # the app set nothing up
+        root.setLevel(logging.INFO)
+    for other in list(root.handlers):
+        if type(other) is logging.StreamHandler and other.stream in (sys.__stdout__, sys.__stderr__):
+            root.removeHandler(other)
+    root.addHandler(handler)
 
 
 def _kernel_threads() -> int:
