@@ -84,3 +84,19 @@ def test_calls_that_cannot_be_made_are_refused(app: App, url: str, options: Any,
         app.http("GET", url, **options)
 
     assert caught.value.field == field
+
+
+def test_a_command_may_ask_for_resources(app: App) -> None:
+    job = app.command(["make"], resources={"cpu": 0.5, "memory": "64MiB"})
+
+    info = job.info()
+    assert info.needs.resources == {"cpu": 500, "memory": 64 << 20}
+    assert info.args == {"argv": ["make"]}
+
+
+@pytest.mark.parametrize("resources", [[1], {"gpu": -1}, {"memory": "x"}, {"cpu=1,gpu": 1}, None])
+def test_resources_of_a_command_are_checked_as_those_of_a_task(app: App, resources: Any) -> None:
+    with pytest.raises(Invalid) as caught:
+        app.command(["make"], resources=resources)
+
+    assert caught.value.field == "resources"

@@ -16,6 +16,7 @@ from tidewheel.clock import SystemClock
 from tidewheel.errors import Invalid
 from tidewheel.model.guessing import name_among
 from tidewheel.model.job import JobSpec
+from tidewheel.model.resources import parse_resources
 from tidewheel.sdk import builtin
 from tidewheel.sdk.app import App
 from tidewheel.sdk.options import JobOptions, spec_of
@@ -39,6 +40,9 @@ Artifact = Annotated[
         help="A file that is sent along and is the program, or named {artifact} in the command; or its SHA-256."
     ),
 ]
+Wants = Annotated[
+    list[str], typer.Option("--resource", help="What a worker must have free for it, such as memory=2GiB; repeatable.")
+]
 Level = Annotated[str | None, typer.Option("--priority", help="high, medium or low.  [default: medium]")]
 QueueName = Annotated[str | None, typer.Option("--queue", help="The queue to put it in.  [default: default]")]
 Labels = Annotated[list[str], typer.Option("--label", help="A label, such as team=web; may be repeated.")]
@@ -57,11 +61,12 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     app: AppName = None
     artifact: Artifact = None
     blobs: Blobs = None
+    resource: Wants = []
 
     @property
     def given(self) -> bool:
         """Whether anything was."""
-        return bool(self.argv) or self.task is not None or self.artifact is not None
+        return bool(self.argv or self.resource) or self.task is not None or self.artifact is not None
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +90,17 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
 
 def job_of(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
     """Return the job that was asked for."""
+    spec = _job_of(session, work, wishes)
+    if not work.resource:
+        return spec
+    if not all(text.strip() for text in work.resource):
+        raise Invalid("resource", "must be name=amount, such as memory=2GiB")
+    wanted = parse_resources(",".join(work.resource), "resource")
+    resources = {**(spec.needs.resources), **wanted}
+    return msgspec.structs.replace(spec, needs=msgspec.structs.replace(spec.needs, resources=resources))
+
+
+def _job_of(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
     if work.task is None:
         return _command(session, work, wishes)
     if work.argv or work.artifact is not None:

@@ -11,7 +11,7 @@ from tidewheel.model.job import JobSpec
 from tidewheel.model.secret import find_secrets
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
-from tidewheel.sdk.options import KNOWN, JobOptions, check_known, spec_of
+from tidewheel.sdk.options import KNOWN, JobOptions, check_known, needs_of, spec_of
 from tidewheel.tasks.binding import ENDLESS, without_secrets
 from tidewheel.tasks.builtin import CommandCall, HttpCall, check_command, check_http
 from tidewheel.tasks.definition import COMMAND, HTTP, TaskOptions
@@ -31,6 +31,8 @@ class CommandOptions(JobOptions, total=False):
     """Exit codes after which another attempt cannot help; 75 always asks for one."""
     ok_exit_codes: Iterable[int]
     """Exit codes that are a success; 0 alone if it is not given."""
+    resources: Mapping[str, int | float | str]
+    """What a worker must have free for it, such as `{"memory": "2GiB"}`."""
 
 
 class HttpOptions(JobOptions, total=False):
@@ -72,10 +74,11 @@ def command(desk: Desk, argv: Sequence[str], options: CommandOptions) -> Request
     if isinstance(argv, str | bytes):
         raise Invalid("argv", 'must be a list such as ["echo", "hello"]: there is no shell to split a text')
     own, wishes = _split(options)
+    needs = needs_of(own.pop("resources", {}), {})
     codes = _lists(own, "fatal_exit_codes", "ok_exit_codes")
     fields = {**_lists({"argv": argv}, "argv"), **codes, **own}
     call = check_command(_checked("command", _plain(fields), CommandCall))
-    return _request(desk, COMMAND, _args(call, fields), wishes)
+    return _request(desk, COMMAND, _args(call, fields), wishes, TaskOptions(needs=needs))
 
 
 def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
@@ -165,6 +168,8 @@ def _checked(kind: str, fields: Mapping[str, Any], shape: type[msgspec.Struct]) 
         raise Invalid(kind, str(error)) from None
 
 
-def _request(desk: Desk, kind: str, args: dict[str, Any], wishes: JobOptions) -> Request:
-    spec = spec_of(kind, args, TaskOptions(), wishes, desk.now(), tenant=desk.tenant)
+def _request(
+    desk: Desk, kind: str, args: dict[str, Any], wishes: JobOptions, options: TaskOptions | None = None
+) -> Request:
+    spec = spec_of(kind, args, options or TaskOptions(), wishes, desk.now(), tenant=desk.tenant)
     return Request(desk, spec, wishes.get("connection"))
