@@ -308,6 +308,19 @@ async def test_many_commands_at_once_all_end(commands: CommandExecutor) -> None:
     assert [result(ended_)["output"] for ended_ in ends] == [f"{number}\n" for number in numbers]
 
 
+async def test_what_a_command_used_is_known_also_if_it_must_be_killed(commands: CommandExecutor) -> None:
+    for _ in range(2):  # the second one in the cell of an earlier one, whose use is not counted again
+        await outcome(commands, command("/bin/true"))
+        spin = "trap '' TERM; n=0; while [ $n -lt 20000 ]; do n=$((n+1)); done; echo up; while :; do sleep 600; done"
+        execution, _ = await begun(commands, shell(spin))
+        execution.stop(End.TIMEOUT, 0.05)
+        usage = (await ended(execution)).usage
+        execution.close()
+
+        assert 0 < usage.cpu_seconds < 30
+        assert usage.peak_rss_bytes > 1 << 19
+
+
 async def test_usage_counts_what_the_command_and_its_children_used(commands: CommandExecutor) -> None:
     script = "python=$0; $python -c 'x = 0\nfor i in range(2000000): x += i' & wait"
     usage = (await outcome(commands, command("/bin/sh", "-c", script, sys.executable))).usage

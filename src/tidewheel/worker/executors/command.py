@@ -167,7 +167,11 @@ class Command(Underway):
     def evicted(self, body: BodyEnded | None) -> None:
         """Take how the cell ended, before the command did."""
         self._hear_out()
-        self._end(end_of_tree(body, Usage(), oom_kills=self.kills or self._watch.recent_oom_kills))
+        self._end(
+            end_of_tree(
+                body, Usage(isolation=self._cell.tree.layers), oom_kills=self.kills or self._watch.recent_oom_kills
+            )
+        )
 
     def _hear_out(self) -> None:
         for output in self._outputs:

@@ -3,13 +3,18 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, Protocol
+
+import msgspec
 
 from tidewheel.model.outcome import Usage
 from tidewheel.tasks.ending import TOO_LONG, End, Ended
 from tidewheel.worker.execution import Order
 from tidewheel.worker.executors import scratch
 from tidewheel.worker.launcher.messages import BodyEnded, Word
+from tidewheel.worker.sandbox import tree
+from tidewheel.worker.sandbox.limits import MAX_PROCESSES
 
 _OOM_KILL: Final = -signal.SIGKILL
 
@@ -42,6 +47,8 @@ class Underway:
         self._asked: End | None = None
         self._killed: tuple[End, str] | None = None
         self._was_paused = False
+        self._used = (0.0, 0)
+        """Seconds of CPU and bytes of memory, as seen when it had to be killed."""
         self._deadline: asyncio.TimerHandle | None = None
 
     async def wait(self) -> Ended:
@@ -59,13 +66,20 @@ class Underway:
             return  # it was asked before, and may be asked ever again
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = self._loop.call_later(grace, self.holder.tell, "kill")
+        self._deadline = self._loop.call_later(grace, self._end_by_force)
 
     def kill(self, end: End, why: str) -> None:
         """End it at once for a reason of the worker's own."""
         if not self._ended.done() and self._killed is None:
             self._killed = (end, why)
-            self.holder.tell("kill")
+            self._end_by_force()
+
+    def _end_by_force(self) -> None:
+        """Kill it; what it used is looked at before, for whoever is killed cannot tell."""
+        if (root := self.holder.pid) is not None:
+            pids = list(islice(tree.descendants(root), MAX_PROCESSES))
+            self._used = (sum(map(tree.cpu_seconds, pids)), sum(map(tree.resident, pids)))
+        self.holder.tell("kill")
 
     def pause(self) -> None:
         """Stop all of its processes where they are."""
@@ -93,6 +107,7 @@ class Underway:
         self._left = left
         if self._deadline is not None:
             self._deadline.cancel()
+        ended = msgspec.structs.replace(ended, usage=self._known(ended.usage))
         if self._killed is not None:
             ended = Ended(end=self._killed[0], message=self._killed[1], usage=ended.usage, files=ended.files)
         elif self._asked is not None:
@@ -107,6 +122,13 @@ class Underway:
             )
         if not self._ended.done():
             self._ended.set_result(ended)
+
+    def _known(self, usage: Usage) -> Usage:
+        """Return what a run said of its use, or what was seen of it last."""
+        cpu, resident = self._used
+        return msgspec.structs.replace(
+            usage, cpu_seconds=usage.cpu_seconds or cpu, peak_rss_bytes=usage.peak_rss_bytes or resident
+        )
 
 
 class EndedAtOnce:

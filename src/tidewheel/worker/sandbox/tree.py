@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _ROUNDS: Final = 1_000
 
 
@@ -37,6 +38,15 @@ def resident(pid: int | str) -> int:
         return 0
     finally:
         os.close(file)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return for how long a process and those of its children that it has buried were executed; 0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS  # utime, stime, cutime and cstime
 
 
 def threads_of_user(uid: int) -> int:
