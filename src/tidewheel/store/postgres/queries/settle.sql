@@ -255,10 +255,15 @@ SELECT named.id, named.token, coalesce(
   FROM unnest($2::uuid[], $3::bigint[], $4::timestamptz[]) AS named (id, token, made)
 
 -- name: lanes_without_retries
--- The lanes of jobs that failed for which there is no lane of retries yet.
+-- The lanes of jobs that failed for which there is no lane of retries yet. The jobs are looked up by themselves: with few
+-- lanes counted, the planner would look each of them up again for every lane.
+WITH failed AS MATERIALIZED (
+    SELECT DISTINCT job.lane
+      FROM unnest($1::uuid[]) AS named (id)
+     CROSS JOIN LATERAL (SELECT job.lane FROM tidewheel.job WHERE job.id = named.id LIMIT 1) AS job
+)
 SELECT DISTINCT tenant.name AS tenant, lane.queue, lane.kind, lane.needs, lane.keyed
-  FROM unnest($1::uuid[]) AS named (id)
- CROSS JOIN LATERAL (SELECT job.lane FROM tidewheel.job WHERE job.id = named.id LIMIT 1) AS job
-  JOIN tidewheel.lane ON lane.id = job.lane
+  FROM failed
+  JOIN tidewheel.lane ON lane.id = failed.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
  WHERE NOT lane.retried AND tidewheel.lane_like(lane.id, true) = lane.id
