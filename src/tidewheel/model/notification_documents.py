@@ -114,7 +114,8 @@ class DeliveryDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The same whenever it is sent."""
     channel: str
     channel_id: UUID
-    event: Event
+    event: str
+    """The name of an event; a newer server may know more of them."""
     tenant: str | None
     """Whose job it was about; None for what concerns all."""
     state: DeliveryState
