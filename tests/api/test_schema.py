@@ -3,6 +3,7 @@
 Here those about jobs, and a few of each; all of the document are in `test_whole_schema.py`.
 """
 
+import secrets
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,8 +51,9 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     database = "sqlite:///jobs.db"
     if request.param == "postgres":
         shared = request.getfixturevalue("postgres_server")
-        shared.execute(f"CREATE DATABASE tide_schema_{folder.name.replace('-', '_')} TEMPLATE {shared.template}")
-        database = shared.database_url(f"tide_schema_{folder.name.replace('-', '_')}")
+        name = f"tide_schema_{secrets.token_hex(4)}"  # others of this run may use the same server
+        shared.execute(f"CREATE DATABASE {name} TEMPLATE {shared.template}")
+        database = shared.database_url(name)
     with tide(folder, "server", "server", "--port", "0", "--no-keeper", "--database", database) as (_, client):
         yield client
 
