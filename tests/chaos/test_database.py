@@ -12,7 +12,7 @@ from harness.witness import boottime
 from tests.chaos.verdict import safe
 from tidewheel.model.states import State
 
-pytestmark = [pytest.mark.chaos, pytest.mark.proof]
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
 ENOUGH = 50
@@ -38,6 +38,7 @@ async def test_postgres_is_killed_under_load_and_nothing_acknowledged_is_lost() 
         await safe(arena, kills=2, acknowledged=ENOUGH, executions=ENOUGH)
 
 
+@pytest.mark.proof
 async def test_postgres_hangs_for_three_leases_and_no_two_runs_overlap() -> None:
     async with Arena("postgres") as arena:
         jobs = [await arena.submit(kind, seconds=4) for kind in ("doze", "nap", "command")]

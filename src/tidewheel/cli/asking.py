@@ -96,7 +96,7 @@ def job_of(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
     if not all(text.strip() for text in work.resource):
         raise Invalid("resource", "must be name=amount, such as memory=2GiB")
     wanted = parse_resources(",".join(work.resource), "resource")
-    resources = {**(spec.needs.resources), **wanted}
+    resources = {**spec.needs.resources, **wanted}
     return msgspec.structs.replace(spec, needs=msgspec.structs.replace(spec.needs, resources=resources))
 
 

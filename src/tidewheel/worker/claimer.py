@@ -92,7 +92,7 @@ class Claimer:
             await self._wait_for_room()
             return
         asked_at = self._clock.monotonic()
-        claimed = await self._claim(request)
+        claimed = await self._claim(request, asked_at)
         if self._clock.monotonic() >= self._page.lease_until:
             self._doubt = True  # too late to be trusted: the supervisor is about to end this process
             return
@@ -102,14 +102,13 @@ class Claimer:
             passed = self._clock.monotonic() - asked_at
             await bell.wait(_pause(claimed, passed, POLL if bell.healthy else POLL_IN_DOUBT))
 
-    async def _claim(self, request: ClaimRequest) -> Claimed:
-        sent_at = self._clock.monotonic()
+    async def _claim(self, request: ClaimRequest, asked_at: float) -> Claimed:
         try:
             claimed = await self._store.claim(request)
         except Unavailable:
             self._numbers.unclaimed()
             raise
-        self._numbers.claimed(self._clock.monotonic() - sent_at, claimed.runs)
+        self._numbers.claimed(self._clock.monotonic() - asked_at, claimed.runs)
         return claimed
 
     async def _wait_for_room(self) -> None:
