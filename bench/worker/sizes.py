@@ -29,7 +29,7 @@ class Sizes:
     preempt_jobs: int = 100
     settle_seconds: float = 12.0
     """Before a worker counts as idle: PostgreSQL may count transactions only ten seconds after they were."""
-    idle_seconds: float = 20.0
+    idle_seconds: float = 60.0
 
     @classmethod
     def full(cls) -> Self:
