@@ -271,7 +271,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "limit_holders": _hot("job_running", lambda _: [["default"], ["l"]], BATCH + 2, flat=False),
     "lock_to_end": _hot("job_pkey", lambda s: [s.queued], DUE),
     # workers and upkeep
-    "beat": _hot("", lambda s: [[s.worker], None], 0),
+    "beat": _hot("job_cancelling", lambda s: [[s.worker], None], 5),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
     "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),

@@ -33,14 +33,8 @@ class Working(Claiming):
         return worker_of(row)
 
     async def beat(self, worker_ids: Sequence[UUID], *, clock: datetime | None = None) -> list[Beat]:
-        async def renew(connection: Connection) -> list[Beat]:
-            alive = await connection.fetch(SQL["beat"], list(worker_ids), clock)
-            stops: dict[UUID, list[tuple[UUID, int]]] = {}
-            for row in await connection.fetch(SQL["cancelling"], [row["id"] for row in alive]):
-                stops.setdefault(row["worker"], []).append((row["id"], row["token"]))
-            return [Beat(row["id"], row["beat"], row["lease_until"], tuple(stops.get(row["id"], ()))) for row in alive]
-
-        return await self._db.write(renew)
+        rows = await self._db.write(lambda connection: connection.fetch(SQL["beat"], list(worker_ids), clock))
+        return [Beat(row["id"], row["beat"], row["lease_until"], tuple(map(tuple, row["stops"]))) for row in rows]
 
     async def stopping(self, worker_ids: Sequence[UUID]) -> list[tuple[UUID, UUID, int]]:
         rows = await self._db.read(lambda connection: connection.fetch(SQL["cancelling"], list(worker_ids)))

@@ -7,16 +7,22 @@ RETURNING *
 SELECT * FROM tidewheel.worker WHERE id = $1
 
 -- name: beat
--- Locked in the order of the ids, as everywhere.
+-- Locked in the order of the ids, as everywhere. With what each is asked to stop, so that a beat is one statement; looked up
+-- worker by worker, for a join might read all jobs.
 WITH own AS (
     SELECT id FROM tidewheel.worker WHERE id = ANY ($1::uuid[]) AND alive ORDER BY id FOR NO KEY UPDATE
+), renewed AS (
+    UPDATE tidewheel.worker
+       SET beat = worker.beat + 1, beat_at = tidewheel.now(), lease_until = tidewheel.now() + worker.ttl,
+           clock_ahead = coalesce($2::timestamptz - tidewheel.now(), clock_ahead)
+      FROM own
+     WHERE worker.id = own.id AND worker.alive
+    RETURNING worker.id, worker.beat, worker.lease_until
 )
-UPDATE tidewheel.worker
-   SET beat = worker.beat + 1, beat_at = tidewheel.now(), lease_until = tidewheel.now() + worker.ttl,
-       clock_ahead = coalesce($2::timestamptz - tidewheel.now(), clock_ahead)
-  FROM own
- WHERE worker.id = own.id AND worker.alive
-RETURNING worker.id, worker.beat, worker.lease_until
+SELECT id, beat, lease_until,
+       ARRAY(SELECT (job.id, job.token) FROM tidewheel.job
+              WHERE state = 'running' AND cancel_at IS NOT NULL AND worker = renewed.id) AS stops
+  FROM renewed
 
 -- name: cancelling
 SELECT worker, id, token
