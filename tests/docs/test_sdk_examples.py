@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.docs.test_examples import ROOT, programs
@@ -30,8 +32,20 @@ def save(folder: Path, page: str) -> list[str]:
     return [name for name, _ in found]
 
 
+@contextmanager
+def working(folder: Path, line: str) -> Iterator[None]:
+    """Let `tide` work in a folder meanwhile."""
+    tide = str(Path(sys.executable).with_name("tide"))
+    with subprocess.Popen([tide, *line.split()], cwd=folder) as worker:
+        try:
+            yield
+        finally:
+            worker.terminate()
+            assert worker.wait(timeout=60) == 0
+
+
 def test_the_programs_about_writing_tasks_do_what_they_say(tmp_path: Path, postgres_database: str) -> None:
-    shop, buy, order, order_sqlite = save(tmp_path, "docs/how-to/write-tasks.md")
+    shop, buy, _calls, order, order_sqlite = save(tmp_path, "docs/how-to/write-tasks.md")
 
     bought = run(tmp_path, buy).splitlines()
     assert re.fullmatch(r"[0-9a-f-]{36} queued", bought[0])
@@ -41,6 +55,15 @@ def test_the_programs_about_writing_tasks_do_what_they_say(tmp_path: Path, postg
     text = (tmp_path / shop).read_text().replace('App("sqlite:///shop.db")', "App()")
     (tmp_path / shop).write_text(text)
     assert run(tmp_path, order, TIDE_DATABASE=postgres_database) == "queued\n"
+
+
+def test_the_executables_and_calls_of_that_page_end_as_it_says(tmp_path: Path) -> None:
+    save(tmp_path, "docs/how-to/write-tasks.md")
+    with working(tmp_path, "worker --database sqlite:///shop.db --queue host"):
+        counted, pinged = run(tmp_path, "calls.py").splitlines()
+
+    assert counted == str({"exit_code": 3, "output": "try 1\n"})
+    assert pinged.startswith("GET http://127.0.0.1:9/health: ")
 
 
 def test_the_tasks_of_that_page_can_be_run(tmp_path: Path) -> None:
@@ -88,10 +111,5 @@ def test_a_worker_that_is_started_as_its_page_says_runs_the_program_of_that_page
     (name,) = save(tmp_path, "docs/how-to/run-workers.md")
     page = (ROOT / "docs/how-to/run-workers.md").read_text()
     (line,) = re.findall(r"^tide (worker --app numbers_app.*)$", page, re.MULTILINE)
-    tide = str(Path(sys.executable).with_name("tide"))
-    with subprocess.Popen([tide, *line.split()], cwd=tmp_path) as worker:
-        try:
-            assert run(tmp_path, name) == "6\n"
-        finally:
-            worker.terminate()
-            assert worker.wait(timeout=60) == 0
+    with working(tmp_path, line):
+        assert run(tmp_path, name) == "6\n"

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from tests.api.conftest import make_certificate
+from tests.notify.receiving import receiving
 from tidewheel.model.trace import Trace
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.signals import Fatal, Retry
-from tidewheel.worker.executors.http import MAX_BODY, call
+from tidewheel.worker.executors.http import MAX_BODY, _tls, call
 
 JOB = UUID("01a1e11e-1dcf-707c-9333-56e6668dd66c")
 Answer = tuple[int, dict[str, str], bytes]
@@ -197,6 +200,26 @@ async def test_the_caller_says_which_statuses_mean_what(server: Server) -> None:
     assert (await ask(server, (404, {}, b""), ok_statuses=[404]))["status"] == 404
     with pytest.raises(Fatal):
         await ask(server, (503, {}, b""), fatal_statuses=[503])
+    with pytest.raises(Retry) as caught:
+        await ask(server, (409, {"Retry-After": "9"}, b""), retry_statuses=[409])
+    assert caught.value.after == timedelta(seconds=9)
+
+
+async def test_a_certificate_that_this_machine_believes_in_is_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = make_certificate(tmp_path)
+    _tls.cache_clear()
+    async with receiving(certificate) as receiver:
+        url = f"https://127.0.0.1:{receiver.port}/"
+        with pytest.raises(Retry, match="certificate"):
+            await call(context(), {"url": url})
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate.chain))
+        _tls.cache_clear()
+
+        assert (await call(context(), {"url": url}))["status"] == 200
+
+    _tls.cache_clear()
 
 
 async def test_redirects_are_followed_if_asked_for_and_not_for_ever(server: Server) -> None:
@@ -234,6 +257,8 @@ async def test_a_port_where_nobody_listens_is_tried_again() -> None:
         {"url": "http://example.com", "headers": {"A": "b\r\nC: d"}},
         {"url": "http://example.com", "timeout": 0},
         {"url": "http://example.com", "unknown": 1},
+        {"url": "http://example.com", "ok_statuses": [99]},
+        {"url": "http://example.com", "retry_statuses": [404], "fatal_statuses": [404]},
         {"url": "http://example.com", "body": "a", "body_base64": "YQ=="},
         {},
     ],

@@ -11,6 +11,7 @@ import typer
 
 from tidewheel.cli import bulk, following
 from tidewheel.cli.lazy import group
+from tidewheel.cli.outputs import outputs
 from tidewheel.cli.picking import (
     PAGE,
     Before,
@@ -204,6 +205,9 @@ def result(
         except TimeoutError as error:
             raise Conflict(f"{error}: wait for it by --wait 5m") from None
     show_value(found, session.output)
+
+
+verb(app)(outputs)
 
 
 @verb(app)

@@ -46,6 +46,8 @@ class HttpOptions(JobOptions, total=False):
     """How long the whole call may take; 30 s if it is not given."""
     ok_statuses: Iterable[int]
     """Statuses that are a success besides 200 to 299."""
+    retry_statuses: Iterable[int]
+    """Statuses that are tried again besides 429 and 500 to 599, after the time that `Retry-After` says, if it does."""
     fatal_statuses: Iterable[int]
     """Statuses after which the job is given up, though they would be tried again."""
     follow_redirects: bool
@@ -89,7 +91,7 @@ def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
     fields: dict[str, Any] = {
         "method": method.upper(),
         "url": url,
-        **_lists(own, "ok_statuses", "fatal_statuses"),
+        **_lists(own, "ok_statuses", "retry_statuses", "fatal_statuses"),
         **_body(own),
     }
     if "answer_within" in own:

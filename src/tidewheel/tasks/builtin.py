@@ -14,6 +14,7 @@ MAX_HEADERS: Final = 100
 ARTIFACT: Final = "{artifact}"
 """Stands in argv for the path of the artifact."""
 _ExitCode = Annotated[int, msgspec.Meta(ge=0, le=255)]
+_Status = Annotated[int, msgspec.Meta(ge=100, le=599)]
 _place_of = re.compile(r"(.*?)(?: - at `\$\.?(.*?)`)?").fullmatch
 _unknown_field = re.compile(r"Object contains unknown field `(.*)`.*").fullmatch
 _HEADER_NAME = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
@@ -49,9 +50,11 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """In place of `body`, for what is no text."""
     timeout: float = DEFAULT_ANSWER
     """Seconds for the whole call."""
-    ok_statuses: tuple[int, ...] = ()
+    ok_statuses: tuple[_Status, ...] = ()
     """Statuses that are a success besides 200 to 299."""
-    fatal_statuses: tuple[int, ...] = ()
+    retry_statuses: tuple[_Status, ...] = ()
+    """Statuses that are tried again besides 429 and 500 to 599, after the time that `Retry-After` says, if it does."""
+    fatal_statuses: tuple[_Status, ...] = ()
     """Statuses after which the job is given up, though they would be tried again."""
     follow_redirects: bool = False
 
@@ -104,11 +107,20 @@ def check_http(call: HttpCall) -> HttpCall:
         if not _HEADER_NAME(name) or not value.isascii() or not _HEADER_VALUE(value):
             why = f"{name[:40]!a} must be a plain name with a value in one line of ASCII, without blanks at its ends"
             raise Invalid("headers", why)
+    _refuse_two_meanings(call)
     if call.body is not None and call.body_base64 is not None:
         raise Invalid("body_base64", "cannot be given together with body")
     if not 0 < call.timeout <= MAX_ANSWER:
         raise Invalid("timeout", f"must be more than 0 s and at most a day, not {call.timeout:g} s")
     return call
+
+
+def _refuse_two_meanings(call: HttpCall) -> None:
+    meaning: dict[int, str] = {}
+    for name in ("ok_statuses", "retry_statuses", "fatal_statuses"):
+        for status in getattr(call, name):
+            if meaning.setdefault(status, name) != name:
+                raise Invalid(name, f"has {status}, which is also one of {meaning[status]}")
 
 
 def _check_url(url: str) -> None:

@@ -24,8 +24,9 @@ from tidewheel.tasks.signals import Fatal, Retry
 if TYPE_CHECKING:
     import httpx
 
-MAX_BODY: Final = 48 * 1024
-"""Bytes of the answer that are kept."""
+MAX_BODY: Final = 1024 * 1024
+"""Bytes of the answer that are kept; what is too large for a row goes to the blobs, like any result."""
+_CHUNK: Final = 64 * 1024
 MAX_RETRY_AFTER: Final = timedelta(days=1)
 KEPT_HEADERS: Final = ("content-type", "content-length", "date", "etag", "last-modified", "location", "retry-after")
 TOLD: Final = 500
@@ -92,10 +93,15 @@ def _headers(context: Context, wanted: HttpCall) -> dict[str, str]:
 
 @functools.cache
 def _tls() -> ssl.SSLContext:
-    """Return the settings of TLS; reading the certificates takes longer than many a call."""
+    """Return the settings of TLS; reading the certificates takes longer than many a call.
+
+    Those are believed that all believe, and those of this machine, as a company's own (`SSL_CERT_FILE`).
+    """
     import httpx  # noqa: PLC0415 - as above
 
-    return httpx.create_ssl_context(trust_env=False)
+    settings = httpx.create_ssl_context(trust_env=False)
+    settings.load_default_certs()
+    return settings
 
 
 async def _exchange(wanted: HttpCall, headers: dict[str, str]) -> dict[str, Any]:
@@ -121,7 +127,7 @@ async def _exchange(wanted: HttpCall, headers: dict[str, str]) -> dict[str, Any]
 async def _answer(response: "httpx.Response") -> dict[str, Any]:
     """Read no more of an answer than is kept."""
     data = bytearray()
-    async for chunk in response.aiter_bytes(MAX_BODY):
+    async for chunk in response.aiter_bytes(_CHUNK):
         data += chunk
         if len(data) > MAX_BODY:
             break
@@ -149,7 +155,7 @@ def _judge(wanted: HttpCall, answer: Mapping[str, Any]) -> None:
     told = f"{wanted.method} {wanted.url}: HTTP {status} {answer.get('body', '')[:TOLD]}".rstrip()
     if status in wanted.fatal_statuses:
         raise Fatal(told)
-    if status in (_TOO_MANY, _UNAVAILABLE):
+    if status in (_TOO_MANY, _UNAVAILABLE, *wanted.retry_statuses):
         raise Retry(told, after=_retry_after(answer["headers"]))
     if status >= _SERVER_ERRORS:
         raise Retry(told)
