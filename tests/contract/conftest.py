@@ -140,8 +140,8 @@ DECIDED_BELOW: Final = {
     "test_urgent_claims",
     "test_why",
 }
-"""Modules about what the database decides, which a server only passes on: there one test of four stands for the others,
-which are proofs. Of the other modules it is one of two."""
+"""Modules about what the database decides, which a server only passes on: there one test of eight stands for the others,
+which are proofs. Of the other modules it is one of four."""
 
 
 def _is_proof(item: pytest.Item) -> bool:
@@ -150,7 +150,7 @@ def _is_proof(item: pytest.Item) -> bool:
         return False
     if module in PROVED:
         return not name.startswith(BRIEF)
-    return part_of(item, 4 if module in DECIDED_BELOW else 2) != 0
+    return part_of(item, 8 if module in DECIDED_BELOW else 4) != 0
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
