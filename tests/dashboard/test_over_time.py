@@ -5,6 +5,7 @@ import html
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -26,6 +27,7 @@ DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 OTHERS = "acme"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "use-the-dashboard.md"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -203,8 +205,8 @@ def test_more_than_can_be_added_up_is_told_in_a_sentence_on_a_page_that_goes_on(
 ) -> None:
     monkeypatch.setattr(endpoint, "MOST_ROWS", 4)
     until = f"&to={(CLOCK.now() - 3 * MINUTE).strftime('%Y-%m-%dT%H:%MZ')}"
-    by_day = series(client, f"?range=30d&kind=old.often{until}")
-    assert (by_day["step"], list(filter(None, by_day["succeeded"]))) == (86_400, [6])
+    coarse = series(client, f"?range=30d&kind=old.often{until}")
+    assert (coarse["step"], list(filter(None, coarse["succeeded"]))) == (12 * 3600, [4, 2])
 
     page = client.get(f"/ui?range=30d{until}")
 
@@ -234,6 +236,16 @@ def test_who_may_not_look_gets_no_charts(locked: Site) -> None:
 
     assert answer.status_code == 401
     assert "succeeded" not in answer.text
+
+
+@pytest.mark.parametrize("address", re.findall(r"^\| `(/ui\?[^`]*)`", GUIDE.read_text(), re.MULTILINE))
+def test_an_address_of_the_guide_leads_to_what_it_says(client: httpx.Client, address: str) -> None:
+    answer = client.get(address)
+
+    assert answer.status_code == 200
+    assert 'role="alert"' not in answer.text
+    if chosen := re.search(r"range=(\d+)", address):
+        assert re.search(rf'aria-current="true">{chosen[1]} ', answer.text)
 
 
 # In a browser

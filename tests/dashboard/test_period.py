@@ -13,7 +13,7 @@ from tidewheel.errors import Forbidden
 from tidewheel.model.states import State
 from tidewheel.model.statistics import KEEP_STATISTICS, StatFilter, begin_of, check_stat_filter, spans_of
 from tidewheel.server.dashboard.figures import MOST_KINDS, History, history_of
-from tidewheel.server.dashboard.memory import MOST_KEPT, Memory
+from tidewheel.server.dashboard.memory import FIRST_STEPS, MOST_KEPT, MOST_POINTS, Memory
 from tidewheel.server.dashboard.period import DAY, RANGES, Period, Window, period_of
 from tidewheel.server.problems import Refused
 from tidewheel.server.reading import bad_parameter
@@ -37,7 +37,8 @@ def test_a_chart_has_all_the_time_that_was_chosen_in_at_most_a_few_hundred_point
         assert before - since == each.length
         assert before - step < until <= before
         assert (before - since) / step <= 240
-        assert since == begin_of(since, step) or step >= DAY
+        assert since == begin_of(since, step)
+        assert step / (MINUTE if step % HOUR else HOUR) <= 12
     assert [window.step for window in windows] == sorted(window.step for window in windows)
 
 
@@ -169,12 +170,13 @@ def test_however_many_kinds_there_are_few_are_listed_and_all_are_counted() -> No
 
 
 class FakeDesk:
-    """Answers as the endpoint does, and remembers what it was asked."""
+    """Answers as the endpoint does, with so many points for each step, and remembers what it was asked."""
 
-    def __init__(self, tenant: str = "a", refuses: Sequence[int] = (), *, may: bool = True) -> None:
+    def __init__(self, tenant: str = "a", *, each: int = 0, refuses: Sequence[int] = (), may: bool = True) -> None:
         self.visitor = SimpleNamespace(tenant=tenant)
         self.asked: list[dict[str, Any]] = []
-        self._refuses, self._may = refuses, may
+        self.read = 0
+        self._each, self._refuses, self._may = each, refuses, may
 
     def check(self, name: str) -> None:
         if not self._may:
@@ -184,7 +186,17 @@ class FakeDesk:
         self.asked.append(query)
         if query["step"] in self._refuses:
             raise bad_parameter("from", "there would be more than 30000 points")
-        return SimpleNamespace(points=[])
+        since, before = datetime.fromisoformat(query["from"]), datetime.fromisoformat(query["to"])
+        step = timedelta(seconds=query["step"])
+        moments = [since + number * step for number in range((before - since) // step)]
+        points = [point(at, f"k{number}", State.SUCCEEDED, 1) for at in moments for number in range(self._each)]
+        self.read += len(points)
+        return SimpleNamespace(points=points)
+
+    @property
+    def looks(self) -> int:
+        """How often the last steps were read, which are read first."""
+        return sum(datetime.fromisoformat(query["to"]) > NOW for query in self.asked)
 
 
 LONG: Period = period_of({"range": "30d"}, NOW)
@@ -200,10 +212,10 @@ async def test_open_pages_do_not_read_thirty_days_again_and_again() -> None:
     for _ in range(50):
         await look(memory, desk)
         await clock.advance(timedelta(seconds=1))
-    assert len(desk.asked) == 1
+    assert desk.looks == 1
     await clock.advance(timedelta(minutes=3))
     await look(memory, desk)
-    assert len(desk.asked) == 2
+    assert desk.looks == 2
 
 
 async def test_what_one_tenant_was_told_no_other_is() -> None:
@@ -213,20 +225,47 @@ async def test_what_one_tenant_was_told_no_other_is() -> None:
         await look(memory, desk)
         await look(memory, desk, period_of({"range": "30d", "kind": "x"}, NOW))
 
-    assert [[query["kind"] for query in desk.asked] for desk in desks] == [[None, "x"]] * 2
+    assert [{query["kind"] for query in desk.asked} for desk in desks] == [{None, "x"}] * 2
     with pytest.raises(Forbidden):
         await look(memory, FakeDesk("a", may=False))
 
 
-async def test_too_much_by_hours_is_read_by_days_and_too_much_by_days_is_told() -> None:
-    desk = FakeDesk(refuses=[3 * 3600])
-    told = await look(Memory(FakeClock(NOW)), desk)
-    assert ([query["step"] for query in desk.asked], told.wrong) == ([3 * 3600, 86_400], "")
-    assert columns_of(told.history)["step"] == 86_400
+@pytest.mark.parametrize("name", [each.name for each in RANGES])
+async def test_each_step_of_a_period_is_read_once(name: str) -> None:
+    desk = FakeDesk(each=2)
 
-    told = await look(Memory(FakeClock(NOW)), FakeDesk(refuses=[3 * 3600, 86_400]))
-    assert told.wrong == ("There is too much to add up for the last 30 days: choose less time, a queue or a kind.")
+    told = await look(Memory(FakeClock(NOW)), desk, period_of({"range": name}, NOW))
+
+    assert set(columns_of(told.history)["succeeded"]) == {2}
+
+
+@pytest.mark.parametrize(
+    ("name", "each", "step"), [("1h", 300, 60), ("1h", 1_000, 300), ("30d", 80, 3 * 3600), ("30d", 300, 12 * 3600)]
+)
+async def test_too_much_by_one_step_is_read_by_a_longer_one(name: str, each: int, step: int) -> None:
+    told = await look(Memory(FakeClock(NOW)), FakeDesk(each=each), period_of({"range": name}, NOW))
+
+    assert (told.wrong, columns_of(told.history)["step"]) == ("", step)
+    assert set(columns_of(told.history)["succeeded"]) == {each}
+
+
+async def test_what_the_endpoint_refuses_is_read_by_a_longer_step() -> None:
+    desk = FakeDesk(refuses=[3 * 3600])
+
+    told = await look(Memory(FakeClock(NOW)), desk)
+
+    assert ({query["step"] for query in desk.asked}, told.wrong) == ({3 * 3600, 12 * 3600}, "")
+
+
+@pytest.mark.parametrize(("name", "each"), [("1h", 5_000), ("1h", 20_000), ("30d", 400), ("30d", 20_000)])
+async def test_what_is_too_much_by_every_step_is_told_before_it_is_read(name: str, each: int) -> None:
+    period, desk = period_of({"range": name}, NOW), FakeDesk(each=each)
+
+    told = await look(Memory(FakeClock(NOW)), desk, period)
+
+    assert told.wrong == f"There is too much to add up for {period.told}: choose less time, a queue or a kind."
     assert told.history.total.jobs == 0
+    assert desk.read <= 2 * max(MOST_POINTS, FIRST_STEPS * each)
 
 
 @pytest.mark.parametrize("error", [Refused("overloaded", "later"), RuntimeError("broken")])
@@ -250,7 +289,8 @@ async def test_while_one_reads_anew_others_are_told_what_was_there() -> None:
     real = desk.ask
 
     async def ask(name: str, *, query: dict[str, Any]) -> Any:
-        seen.append(await look(memory, desk))
+        if not seen:
+            seen.append(await look(memory, desk))
         return await real(name, query=query)
 
     desk.ask = ask
@@ -276,7 +316,7 @@ async def test_a_reading_that_failed_is_tried_again() -> None:
         await look(memory, desk)
     desk.ask = real
     await look(memory, desk)
-    assert len(desk.asked) == 2
+    assert desk.looks == 2
 
 
 async def test_only_some_of_what_was_looked_at_is_kept() -> None:
@@ -284,6 +324,6 @@ async def test_only_some_of_what_was_looked_at_is_kept() -> None:
     for number in range(MOST_KEPT + 5):
         await look(memory, desk, period_of({"kind": f"k{number}"}, NOW))
         await look(memory, desk)
-    assert len(desk.asked) == MOST_KEPT + 6
+    assert desk.looks == MOST_KEPT + 6
     await look(memory, desk, period_of({"kind": "k0"}, NOW))
-    assert len(desk.asked) == MOST_KEPT + 7
+    assert desk.looks == MOST_KEPT + 7

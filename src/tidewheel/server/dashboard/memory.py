@@ -16,7 +16,14 @@ from tidewheel.server.dashboard.period import Period, Window
 from tidewheel.server.problems import Refused
 
 MOST_KEPT: Final = 64
+MOST_POINTS: Final = 20_000
+"""How many points are added up for one page: of so many steps, queues, kinds and outcomes."""
+FIRST_STEPS: Final = 4
 TOO_MUCH: Final = "There is too much to add up for {told}: choose less time, a queue or a kind."
+
+
+class _TooMuch(Exception):
+    """There are more points than are added up for a page."""
 
 
 class Reading(NamedTuple):
@@ -71,13 +78,25 @@ async def _read(desk: Desk, period: Period, now: datetime) -> Reading:
     for window in windows:
         try:
             return Reading(now, history_of(await _points(desk, period, window), window))
-        except (Refused, Invalid) as error:
-            if isinstance(error, Refused) and error.code != "bad-parameter":
-                raise
+        except _TooMuch:
+            continue
     return Reading(now, history_of((), windows[-1]), TOO_MUCH.format(told=period.told))
 
 
-async def _points(desk: Desk, period: Period, window: Window) -> Any:
+async def _points(desk: Desk, period: Period, window: Window) -> list[Any]:
+    """Read the last steps first and then more and more, so that too much is known before much of it is read."""
+    whole = (window.before - window.since) // window.step
+    points, done, steps = list[Any](), 0, min(FIRST_STEPS, whole)
+    while steps:
+        before = window.before - done * window.step
+        points += await _part(desk, period, Window(before - steps * window.step, before, window.step))
+        done, steps = done + steps, min(2 * steps, whole - done - steps)
+        if len(points) * (done + steps) / done > MOST_POINTS:
+            raise _TooMuch
+    return points
+
+
+async def _part(desk: Desk, period: Period, window: Window) -> list[Any]:
     asked = {
         "from": window.since.isoformat(),
         "to": window.before.isoformat(),
@@ -85,4 +104,10 @@ async def _points(desk: Desk, period: Period, window: Window) -> Any:
         "queue": period.queue,
         "kind": period.kind,
     }
-    return (await desk.ask("get_statistics", query=asked)).points
+    try:
+        found: list[Any] = (await desk.ask("get_statistics", query=asked)).points
+    except (Refused, Invalid) as error:
+        if isinstance(error, Refused) and error.code != "bad-parameter":
+            raise
+        raise _TooMuch from error
+    return found

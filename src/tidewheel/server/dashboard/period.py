@@ -19,7 +19,9 @@ class Range(NamedTuple):
     told: str
     length: timedelta
     steps: tuple[timedelta, ...]
-    """How much time is one point; each further one is for when there is too much to add up by the one before."""
+    """How much time is one point; each further one is for when there is too much to add up by the one before.
+
+    None is put together from more than twelve rows of the store, so that what points are read bounds what rows are."""
     fresh: float
     """For how many seconds what was read is good enough: long times are dear to read and change little."""
 
@@ -29,7 +31,7 @@ RANGES: Final = (
     Range("6h", "6 hours", 6 * HOUR, (5 * MINUTE, HOUR), 15.0),
     Range("24h", "24 hours", DAY, (10 * MINUTE, HOUR), 30.0),
     Range("7d", "7 days", 7 * DAY, (HOUR, 6 * HOUR), 60.0),
-    Range("30d", "30 days", 30 * DAY, (3 * HOUR, DAY), 180.0),
+    Range("30d", "30 days", 30 * DAY, (3 * HOUR, 12 * HOUR), 180.0),
 )
 _BY_NAME: Final = {each.name: each for each in RANGES}
 

@@ -3,7 +3,7 @@
 (() => {
   const MOST_MOMENTS = 600;
   const HEIGHT = 150;
-  const FRAME = { height: HEIGHT, padding: [10, 10, 0, 0] };
+  const FRAME = { height: HEIGHT, padding: [10, 24, 0, 0] };
   const BELOW = 28;
   const moments = document.getElementById("charts");
   const history = document.getElementById("history");
