@@ -34,9 +34,9 @@ def test_a_chart_has_all_the_time_that_was_chosen_in_at_most_a_few_hundred_point
 
     until = NOW - ago
     for since, before, step in windows:
-        assert before - since == each.length
+        assert since <= until - each.length < since + step
         assert before - step < until <= before
-        assert (before - since) / step <= 240
+        assert (before - since) / step <= 241
         assert since == begin_of(since, step)
         assert step / (MINUTE if step % HOUR else HOUR) <= 12
     assert [window.step for window in windows] == sorted(window.step for window in windows)
@@ -90,7 +90,7 @@ def test_before_what_is_kept_the_oldest_is_shown(to: str) -> None:
 
     assert period.wrong == "to: numbers are kept for 400 days, and these are the oldest"
     [first, *_] = period.windows(NOW)
-    assert NOW - KEEP_STATISTICS - HOUR <= first.since <= NOW - KEEP_STATISTICS + DAY
+    assert NOW - KEEP_STATISTICS - 4 * HOUR <= first.since <= NOW - KEEP_STATISTICS + DAY
     assert period.earlier(NOW) is None
 
 

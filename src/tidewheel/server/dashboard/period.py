@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_name
-from tidewheel.model.statistics import HOUR, KEEP_MINUTES, KEEP_STATISTICS, MINUTE, begin_of
+from tidewheel.model.statistics import HOUR, KEEP_MINUTES, KEEP_STATISTICS, MINUTE, begin_of, end_of
 
 DAY: Final = timedelta(days=1)
 
@@ -89,9 +89,8 @@ class Period(NamedTuple):
 
 
 def _window(until: datetime, length: timedelta, step: timedelta) -> Window:
-    """Return whole steps, and the one that goes on as the last."""
-    before = begin_of(until - timedelta(microseconds=1), step) + step
-    return Window(before - length, before, step)
+    """Return the whole steps that have all of it, also the one that goes on."""
+    return Window(begin_of(until - length, step), end_of(until, step), step)
 
 
 def address_of(instant: datetime | None) -> str | None:
