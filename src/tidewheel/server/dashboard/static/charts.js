@@ -147,7 +147,7 @@
     drawn = [];
     history.hidden = told.succeeded.every((value) => value === null);
     if (history.hidden) return;
-    history.querySelector(".per").textContent = "per " + spanOf(told.step).replace(/^1 /, "");
+    history.querySelector(".per").textContent = "per " + ({ 60: "minute", 3600: "hour" }[told.step] || spanOf(told.step));
     drawn = [...history.querySelectorAll(".chart")].map(drawOne);
     history.dataset.asOf = asOf;
   };
