@@ -2,6 +2,11 @@
 
 PAGES = {
     "/ui": ["Throughput", "Encode the trailer", "no such file: cat.png", "backup", "atlas/runner-0", "2 alerts fire"],
+    "/ui?range=30d": ["Kinds in the last 30 days", "report.daily", "Failure rate", "Run time p95"],
+    "/ui?range=24h&kind=thumbnail": ["1 job ended, 1 failed", "kind thumbnail", "its jobs"],
+    "/ui?range=7d&to=2026-01-01T00:00Z": ["Nothing ended in the 7 days until 01 Jan 2026 00:00 UTC", "Until now"],
+    "/ui?range=%3Cscript%3Ewindow.hacked=1": ["range: must be one of 1h, 6h, 24h, 7d, 30d"],
+    "/ui?kind=%3Cscript%3Ewindow.hacked=1%3C/script%3E": ["kind: must"],
     "/ui/jobs": ["Nightly report", "thumbnail", "team=blue", "held", "blocked"],
     "/ui/jobs?state=dead": ["thumbnail", "show all"],
     "/ui/jobs?error=no+such+file": ["thumbnail"],

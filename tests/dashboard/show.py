@@ -1,9 +1,12 @@
 """A world for pictures: what a small company's jobs may look like."""
 
-from datetime import timedelta
+import math
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
+from tests.dashboard.past import Ends
 from tests.dashboard.world import write
 from tidewheel.model.gate import GateMode, GateSpec
 from tidewheel.model.job import Options
@@ -22,6 +25,21 @@ RUNNING = (
     ("report.build", "Monthly report", 0.18),
     ("mail.digest", None, None),
 )
+
+
+def six_hours_until(now: datetime) -> Iterator[Ends]:
+    """What ended before: more and more, with a pause, and a while in which much failed."""
+    for number in range(71, 0, -1):
+        if 40 < number < 46:
+            continue
+        at = now - number * timedelta(minutes=5)
+        wave = 1 + math.sin(number / 7) / 2
+        wait, run = timedelta(seconds=0.05 * wave**3), timedelta(seconds=0.4 * wave)
+        yield Ends(at, "mail.send", round(14 * wave), int(number % 9 == 0), "mail", wait=wait, run=run)
+        failed = 4 if 12 < number < 18 else int(number % 11 == 0)
+        yield Ends(at, "media.thumbnail", round(6 * wave), failed, "media", wait=4 * wait, run=8 * run)
+        if number % 2:
+            yield Ends(at, "report.build", 1, 0, "default", wait=2 * wait, run=60 * run)
 
 
 async def play(store: Store) -> UUID:

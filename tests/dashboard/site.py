@@ -33,6 +33,8 @@ class Site:
     store: Store
     blobs: Blobs
     loop: asyncio.AbstractEventLoop
+    file: Path
+    """Where its store is."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something in the loop of the server."""
@@ -95,4 +97,4 @@ async def _open(stack: AsyncExitStack, folder: Path, keyless: Keyless) -> Site:
     serving = Serving(build_app(service, door), service, reserved.address, CLOCK)
     await serving.start()
     stack.push_async_callback(serving.stop, 1)
-    return Site(reserved.address.url, store, blobs, asyncio.get_running_loop())
+    return Site(reserved.address.url, store, blobs, asyncio.get_running_loop(), folder / "tide.db")

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.builders import NOON
@@ -13,7 +12,7 @@ from tidewheel.model.api_key import ApiKey, Known, make_key
 from tidewheel.model.ids import make_id
 from tidewheel.model.session import LIFETIME, begin_session
 from tidewheel.model.states import State
-from tidewheel.server.dashboard.figures import delays_of, history_of
+from tidewheel.server.dashboard.figures import delays_of
 from tidewheel.server.dashboard.graph import drawing_of
 from tidewheel.server.dashboard.pages.logs import pieces_of
 from tidewheel.server.dashboard.pulse import Pulse
@@ -116,7 +115,8 @@ def test_a_graph_of_one_is_one_box() -> None:
 def point(minute: int, outcome: State, jobs: int, **delays: int) -> SimpleNamespace:
     buckets = [SimpleNamespace(seconds=float(seconds[1:]), count=count) for seconds, count in delays.items()]
     at = NOON + minute * 60 * SECOND
-    return SimpleNamespace(at=at, outcome=outcome, jobs=jobs, start_delay=SimpleNamespace(buckets=buckets))
+    waited, ran = SimpleNamespace(buckets=buckets), SimpleNamespace(buckets=[])
+    return SimpleNamespace(at=at, outcome=outcome, jobs=jobs, start_delay=waited, run_time=ran)
 
 
 def test_delays_are_those_of_all_that_ended_lately() -> None:
@@ -130,14 +130,6 @@ def test_delays_are_those_of_all_that_ended_lately() -> None:
     assert delays_of(points, NOON + 60 * SECOND) == (1, 5)
     assert delays_of(points[2:], NOON) == (5, 60)
     assert delays_of([], NOON) == (None, None)
-
-
-def test_charts_begin_with_the_minutes_that_are_over() -> None:
-    points = [point(0, State.SUCCEEDED, 90), point(0, State.DEAD, 30), point(1, State.SUCCEEDED, 60)]
-
-    told = msgspec.json.decode(history_of(points, NOON + 90 * SECOND))
-
-    assert told == [{"at": NOON.timestamp(), "rate": 2.0, "failing": 0.5}]
 
 
 async def test_the_pulse_is_the_difference_of_counters() -> None:

@@ -21,6 +21,7 @@ from tidewheel.server.dashboard.assets import PREFIX, load_assets
 from tidewheel.server.dashboard.cookies import CookieMaker, check_form, flash_of, form_token
 from tidewheel.server.dashboard.desk import Desk
 from tidewheel.server.dashboard.live import live_answer
+from tidewheel.server.dashboard.memory import Memory
 from tidewheel.server.dashboard.pulse import Pulse
 from tidewheel.server.dashboard.rendering import Renderer
 from tidewheel.server.dashboard.request import Request
@@ -64,6 +65,7 @@ class Dashboard:
         self._by_url = {asset.url: asset for asset in self._assets.values()}
         self._renderer = Renderer(self._assets)
         self._pulse = Pulse(service.clock)
+        self._memory = Memory(service.clock)
         self._routes = {"GET": _routes([*PAGES, *PIPES]), "POST": _routes(DEEDS)}
         self._own_forms = {LOGOUT: self._logout, SWITCH: self._switch}
 
@@ -173,7 +175,8 @@ class Dashboard:
         self, request: Request, desk: Desk, path: Mapping[str, str], form: Mapping[str, tuple[str, ...]]
     ) -> Visit:
         now = self._service.clock.now()
-        return Visit(desk, self._pulse, now, request.url, path, request.query(), form, request.headers)
+        known = (self._pulse, self._memory)
+        return Visit(desk, *known, now, request.url, path, request.query(), form, request.headers)
 
     async def _run(self, request: Request, visit: Visit, target: Page | Deed | Piped) -> Answer:
         if isinstance(target, Piped):

@@ -43,6 +43,7 @@ _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _KIB: Final = 1024
 _SECOND: Final = 1.0
 _TEN: Final = 10.0
+_LEAST_TOLD: Final = 0.001
 
 
 class Renderer:
@@ -61,6 +62,7 @@ class Renderer:
                 "span": span,
                 "size": size,
                 "number": number,
+                "percent": percent,
                 "pretty": pretty,
                 "pretty_text": lambda text: msgspec.json.format(text, indent=2),
                 "short": short,
@@ -123,6 +125,16 @@ def number(value: float | None) -> str:
         return NOTHING
     text = f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:.1f}"  # noqa: PLR2004
     return text.replace(",", "\u202f")
+
+
+def percent(share: float | None) -> str:
+    """Return a share; what is not nothing is never told as nothing."""
+    if share is None:
+        return NOTHING
+    if 0 < share < _LEAST_TOLD:
+        return "<0.1\u202f%"
+    hundredths = share * 100
+    return f"{hundredths:.0f}\u202f%" if hundredths >= _TEN or not hundredths else f"{hundredths:.1f}\u202f%"
 
 
 def pretty(value: Any) -> str:

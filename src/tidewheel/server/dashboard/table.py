@@ -90,6 +90,7 @@ DEEDS: Final = (
 )
 
 PIPES: Final = (
+    Piped("/ui/series", overview.series),
     Piped("/ui/jobs/{id}/events", job.follow),
     Piped("/ui/jobs/{id}/result", job.result),
     Piped("/ui/jobs/{id}/outputs/{token}/{name:path}", files.output),

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from tidewheel.model.access import Action
 from tidewheel.server.dashboard.desk import Desk
+from tidewheel.server.dashboard.memory import Memory
 from tidewheel.server.dashboard.pulse import Pulse
 from tidewheel.server.endpoint import EVENTS, Answer
 
@@ -21,6 +22,7 @@ class Visit:
 
     desk: Desk
     pulse: Pulse
+    memory: Memory
     now: datetime
     url: str
     """Path and query."""

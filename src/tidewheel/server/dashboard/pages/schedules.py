@@ -27,6 +27,13 @@ class Outcome(NamedTuple):
     """How long after its time the first run of its job began."""
 
 
+class Lateness(NamedTuple):
+    """How late the last occurrences began, in all."""
+
+    p50: timedelta
+    most: timedelta
+
+
 async def load(visit: Visit) -> Mapping[str, Any]:
     """Return the schedules, each with its last outcomes."""
     page = await visit.desk.ask("list_schedules", query={"limit": PAGE, "cursor": visit.query.get("cursor")})
@@ -44,11 +51,13 @@ async def load_one(visit: Visit) -> Mapping[str, Any]:
     coming = []
     if not schedule.paused and schedule.next_fire_at is not None:
         coming = (await visit.desk.ask("preview_schedule", id=schedule_id, query={"count": COMING})).occurrences
+    outcomes = (await _outcomes(visit, [schedule.id], SHOWN))[schedule.id]
     return {
         "title": schedule.name,
         "schedule": schedule,
         "coming": coming,
-        "outcomes": (await _outcomes(visit, [schedule.id], SHOWN))[schedule.id],
+        "outcomes": outcomes,
+        "late": lateness_of(outcomes),
     }
 
 
@@ -69,6 +78,12 @@ def outcome_of(each: Any) -> Outcome:
         word = "gone" if each.state is None else each.state.value
     lateness = None if each.started_at is None or each.source == "backfill" else each.started_at - each.fire_at
     return Outcome(each.fire_at, word, each.reason, each.source, each.job_id, lateness)
+
+
+def lateness_of(outcomes: Sequence[Outcome]) -> Lateness | None:
+    """Add up how late they began; None if none did."""
+    late = sorted(each.lateness for each in outcomes if each.lateness is not None)
+    return Lateness(late[(len(late) - 1) // 2], late[-1]) if late else None
 
 
 async def pause(visit: Visit) -> Done:

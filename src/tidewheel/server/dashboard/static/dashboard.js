@@ -36,7 +36,7 @@
         morphStyle: "innerHTML",
         ignoreActiveValue: true,
         callbacks: {
-          beforeNodeMorphed: (node) => node.id !== "charts",  // they are drawn here
+          beforeNodeMorphed: (node) => node.dataset?.kept === undefined,  // charts are drawn here, and forms filled in
           beforeAttributeUpdated: (name, node) => !(name === "checked" && node.type === "checkbox") && !(name === "open" && node.tagName === "DETAILS"),
         },
       });
