@@ -20,7 +20,7 @@ from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
 from tidewheel.store import log_searching
 from tidewheel.store.base import Store
-from tidewheel.store.log_following import Follower
+from tidewheel.store.log_following import follow
 from tidewheel.store.pages import LINES_BYTES, bytes_of
 
 AT = datetime(2029, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -172,7 +172,7 @@ async def test_pages_of_large_lines_end_by_their_size(backend: Backend, store: S
         size = bytes_of([one.line for one in page.lines])
         assert LINES_BYTES <= size < LINES_BYTES + 2 * 16_384
         assert len(await walk(store, LogFilter(text="tick"), 1000, newest_first=newest_first)) == 150
-    follower = Follower(store, LogFilter(text="tick"), None)
+    follower = await follow(store, LogFilter(text="tick"), after=LogKey(AT, UUID(int=0), -1, -1))
     told = [len(await follower.news()) for _ in range(4)]
     assert (max(told) < 130, sum(told)) == (True, 150)
 
@@ -385,9 +385,9 @@ async def test_a_page_looks_through_no_more_lines_than_it_may_and_leads_on(
     looked: list[int] = []
     page_of = log_searching.Walk.page
 
-    def page(walk: log_searching.Walk) -> LogPage:
+    def page(walk: log_searching.Walk, sight: str) -> LogPage:
         looked.append(walk.looked)
-        return page_of(walk)
+        return page_of(walk, sight)
 
     monkeypatch.setattr(log_searching.Walk, "page", page)
     assert await walk(store, LogFilter(text='"hay hay"'), 50, newest_first=order == "newest") == []

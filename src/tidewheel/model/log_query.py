@@ -29,6 +29,9 @@ _FRACTION: Final = re.compile(r"[-\d.e]*[.e][-\d.e]*")
 _ESCAPE: Final = r"\u"
 """How JSON may write any letter in another way."""
 
+Sight = str
+"""What could be seen at one moment, as the store wrote it down that was looked at; nobody else reads it."""
+
 Token = tuple[str, bool]
 """What stands in an index, and whether only its beginning is given."""
 
@@ -78,6 +81,8 @@ class LogPage(msgspec.Struct, frozen=True):
     lines: list[FoundLine]
     next: LogKey | None = None
     """Where the next page begins (exclusive); None at the end."""
+    sight: Sight = ""
+    """What could be seen when it was read."""
 
 
 class Excerpt(NamedTuple):

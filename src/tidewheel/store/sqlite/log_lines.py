@@ -6,9 +6,10 @@ from uuid import UUID
 
 import apsw
 
+from tidewheel.errors import Invalid
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before
-from tidewheel.model.log_query import LogPage, Token
+from tidewheel.model.log_query import LogPage, Sight, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
     MOST_SEGMENTS,
@@ -27,6 +28,8 @@ from tidewheel.store.sqlite.values import id_of, instant, json_text, micros, spa
 
 _MOST_FRESH: Final = 200
 """How many appends are looked at to make one segment."""
+_DIGITS: Final = 19
+_MOST: Final = 2**63 - 1
 
 
 class Fresh(NamedTuple):
@@ -95,18 +98,31 @@ def last_logs(
     return one_page(reversed(lines), limit)[::-1]
 
 
-def search(connection: apsw.Connection, walk: Walk) -> LogPage:
+def read_sight(field: str, sight: Sight) -> int:
+    """Return the last piece that could be seen: they are seen in the order of their ids. Raises Invalid."""
+    if sight.isascii() and sight.isdecimal() and len(sight) <= _DIGITS:
+        return min(int(sight), _MOST)
+    raise Invalid(field, f"is no sight that a search of this database gave: {sight[:40]!r}")
+
+
+def search(connection: apsw.Connection, walk: Walk, unseen: int | None, seen: int | None) -> LogPage:
     """See `store.log_searching.LogSearchStore.search_logs`."""
+    where = walk.search.where
+    [(last, lanes)] = rows(connection, "log_sight", {"tenant": where.tenant, "queue": where.queue, "kind": where.kind})
     words = _match(walk.search.tokens)
-    order = "" if walk.newest_first else "_first"
+    order = f"{'' if words is None else '_with'}{'' if walk.newest_first else '_first'}"
     since, until = map(micros, walk.span)
-    values = {"words": words, "since": since, "until": until}
-    segments = _candidates(connection, f"segments{'' if words is None else '_with'}{order}", values)
-    fresh = _candidates(connection, f"fresh{order}", {"since": since, "until": until})
+    values = {"since": since, "until": until, "seen": unseen or 0}
+    segments = _candidates(
+        connection, f"segments{'' if unseen is None else '_news'}{order}", {**values, "words": words}
+    )
+    fresh = _candidates(connection, f"fresh{'' if walk.newest_first else '_first'}", {**values, "lanes": lanes})
     for group in walk.groups(walk.plan(segments, fresh)):
         for candidate in group:
-            walk.take(_pieces(connection, *candidate.where))
-    return walk.page()
+            low, high = candidate.where
+            low, high = max(low, (unseen or 0) + 1), min(high, _MOST if seen is None else seen)
+            walk.take(_pieces(connection, low, high, lanes))
+    return walk.page(str(last))
 
 
 def next_segment(connection: apsw.Connection, now: int) -> Segment | None:
@@ -170,8 +186,8 @@ def _candidates(connection: apsw.Connection, query: str, values: dict[str, Any])
     return [Candidate(instant(first), instant(last), (low, high), lines) for first, last, low, high, lines in found]
 
 
-def _pieces(connection: apsw.Connection, low: int, high: int) -> list[PieceRow]:
-    found = rows(connection, "pieces", {"low": low, "high": high})
+def _pieces(connection: apsw.Connection, low: int, high: int, lanes: str | None = None) -> list[PieceRow]:
+    found = rows(connection, "pieces", {"low": low, "high": high, "lanes": lanes})
     return [
         PieceRow(id_of(job), token, first, last, lines, instant(at), *names)
         for job, token, first, last, lines, at, *names in found
