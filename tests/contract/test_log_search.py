@@ -15,7 +15,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import mark_of, pieces_of_run
-from tidewheel.model.log_query import LogFilter, LogKey, LogPage
+from tidewheel.model.log_query import LogBacklog, LogFilter, LogKey, LogPage
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
 from tidewheel.store import log_searching
@@ -360,6 +360,26 @@ async def test_lines_that_came_twice_are_found_once_however_many_pages_lie_betwe
         keys = await walk(store, LogFilter(text="payment"), limit, newest_first=newest_first)
         assert len(keys) == len({(key.job_id, key.number) for key in keys}) == 52
         assert [key.number for key in (keys if newest_first else keys[::-1])][-2:] == [1, 0], "the first counts"
+
+
+async def test_what_waits_for_the_index_is_counted_with_how_long_it_waits(backend: Backend, store: Store) -> None:
+    assert await store.unindexed_logs() == LogBacklog(0, timedelta(0))
+    job_id, other = [answer.job_id for answer in await store.submit([a_job(), a_job()])]
+    await say(store, job_id, ["one", "two"])
+    await say(store, other, ["three"])
+    await backend.clock.advance(MINUTE)
+    await say(store, job_id, ["four"], 2)
+    assert await store.unindexed_logs() == LogBacklog(4, MINUTE)
+    await backend.set_clock_back(2 * MINUTE)
+    assert await store.unindexed_logs() == LogBacklog(4, timedelta(0))
+    await backend.clock.advance(2 * MINUTE)
+    await index_all(backend, store)
+    assert await store.unindexed_logs() == LogBacklog(0, timedelta(0))
+    await backend.clock.advance(HOUR)
+    await store.cancel(job_id)
+    await store.erase(job_id, by=Actor(role=Role.ADMIN, name="root"))
+    await backend.clock.advance(SECOND)
+    assert (await store.unindexed_logs()).waits == SECOND, "old lines that are to be indexed anew wait since then"
 
 
 async def test_lines_that_came_again_with_more_behind_them_are_all_found(backend: Backend, store: Store) -> None:

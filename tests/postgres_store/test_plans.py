@@ -239,7 +239,8 @@ async def test_whoever_follows_lines_reads_what_was_noted_since_the_last_look_al
     many = f"{notes.format(table, columns, given)} FROM generate_series(1, $2)"
     await connection.execute(many, [NOBODY], 5000)
     await connection.execute(f"ANALYZE tidewheel.{table}")
-    seen = await connection.fetchval("SELECT pg_current_snapshot()::text")
+    next_one = await connection.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+    seen = f"{next_one}:{next_one}:"  # of whatever others do on this server nothing is under way
     await connection.execute(many, [NOBODY], 7)
     now = SystemClock().now()
     span = [now - timedelta(days=1), now + timedelta(hours=1), 30]

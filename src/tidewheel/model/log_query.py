@@ -6,7 +6,7 @@ the beginning of a word, `-word` must not be there, and `user:42` is a field of 
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -83,6 +83,14 @@ class LogPage(msgspec.Struct, frozen=True):
     """Where the next page begins (exclusive); None at the end."""
     sight: Sight = ""
     """What could be seen when it was read."""
+
+
+class LogBacklog(NamedTuple):
+    """What is not in the index yet."""
+
+    lines: int
+    waits: timedelta
+    """For how long the first of it waits."""
 
 
 class Excerpt(NamedTuple):

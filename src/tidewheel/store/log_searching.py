@@ -15,7 +15,7 @@ from uuid import UUID
 from tidewheel.errors import Invalid
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import columns_of
-from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch, Sight
+from tidewheel.model.log_query import FoundLine, LogBacklog, LogFilter, LogKey, LogPage, LogSearch, Sight
 from tidewheel.model.log_words import token_of, words_to_index
 from tidewheel.store.pages import LINES_BYTES, fills_page, one_page
 
@@ -29,6 +29,8 @@ MOST_SEGMENTS: Final = 30
 """How many segments, and how many fresh appends, one page looks through before it answers short."""
 MOST_LINES: Final = 30_000
 """How many lines one page looks through, about: an append may have five times as many as a segment should have."""
+MOST_COUNTED: Final = 10_000
+"""How many fresh appends are counted: more would take a database that does not keep up too long."""
 MOST_TOGETHER: Final = 8
 """How many segments or appends are read at once."""
 _LAST_ID: Final = UUID(int=2**128 - 1)
@@ -66,6 +68,10 @@ class LogSearchStore(Protocol):
 
     async def index_logs(self) -> int:
         """Make one segment of the first lines that are in none; return how many lines it got, 0 if they can wait."""
+        ...
+
+    async def unindexed_logs(self) -> LogBacklog:
+        """Return how many lines are in no segment, counted up to those of 10 000 appends, and how long they wait."""
         ...
 
 

@@ -10,9 +10,10 @@ from tidewheel.errors import NotFound
 from tidewheel.model.ids import time_of
 from tidewheel.model.log import LogLine, prepare_lines
 from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before, pieces_of
-from tidewheel.model.log_query import LogFilter, LogKey, LogPage, Sight, Token
+from tidewheel.model.log_query import LogBacklog, LogFilter, LogKey, LogPage, Sight, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
+    MOST_COUNTED,
     MOST_SEGMENTS,
     SEGMENT_CHARS,
     SEGMENT_LINES,
@@ -101,6 +102,9 @@ class LogLines(Part):
 
     async def index_logs(self) -> int:
         return await self._db.transaction(_index)
+
+    async def unindexed_logs(self) -> LogBacklog:
+        return LogBacklog(*await self._db.read(lambda connection: one(connection, SQL["unindexed"], MOST_COUNTED)))
 
 
 def as_text(numbers: Sequence[int | None]) -> str:

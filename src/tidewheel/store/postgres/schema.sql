@@ -631,6 +631,7 @@ CREATE TABLE tidewheel.log_fresh (
     tokens bigint[] NOT NULL,
     firsts bigint[] NOT NULL,
     lanes integer[] NOT NULL,
+    noted_at timestamp with time zone DEFAULT tidewheel.now() NOT NULL,
     xid xid8 DEFAULT pg_current_xact_id() NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');

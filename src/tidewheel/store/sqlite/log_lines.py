@@ -9,9 +9,10 @@ import apsw
 from tidewheel.errors import Invalid
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before
-from tidewheel.model.log_query import LogPage, Sight, Token
+from tidewheel.model.log_query import LogBacklog, LogPage, Sight, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
+    MOST_COUNTED,
     MOST_SEGMENTS,
     SEGMENT_CHARS,
     SEGMENT_LINES,
@@ -24,7 +25,7 @@ from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page, one_page
 from tidewheel.store.sqlite.connection import SQL, rows
 from tidewheel.store.sqlite.searching import get
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import id_of, instant, json_text, micros, span
+from tidewheel.store.sqlite.values import id_of, instant, json_text, micros, span, timedelta_of
 
 _MOST_FRESH: Final = 200
 """How many appends are looked at to make one segment."""
@@ -61,7 +62,7 @@ def append(session: Session, pieces: Sequence[Piece]) -> None:
     high = session.connection.last_insert_rowid()
     lines = sum([piece.last - piece.first + 1 for piece in pieces])
     places = {"low": high - len(pieces) + 1, "high": high, "first_at": now, "last_at": now}
-    session.run("add_fresh", **places, lines=lines, chars=sum([len(piece.lines) for piece in pieces]))
+    session.run("add_fresh", **places, lines=lines, chars=sum([len(piece.lines) for piece in pieces]), now=now)
 
 
 def logs(
@@ -147,6 +148,12 @@ def keep_segment(session: Session, segment: Segment) -> int:
     return segment.lines
 
 
+def unindexed(connection: apsw.Connection, now: int) -> LogBacklog:
+    """See `store.log_searching.LogSearchStore.unindexed_logs`."""
+    [(lines, waits)] = rows(connection, "unindexed", {"now": now, "limit": MOST_COUNTED})
+    return LogBacklog(lines, timedelta_of(waits))
+
+
 def unindex(session: Session, job_id: UUID) -> None:
     """Take apart the segments with lines of a job, whose words are to be gathered anew.
 
@@ -154,11 +161,11 @@ def unindex(session: Session, job_id: UUID) -> None:
     """
     for number, *places in session.rows("fresh_of_job", id=job_id.bytes):
         session.run("remove_fresh", ids=json_text([number]))
-        session.run("add_fresh", **dict(zip(Fresh._fields[1:], places, strict=True)))
+        session.run("add_fresh", **dict(zip(Fresh._fields[1:], places, strict=True)), now=session.now)
     for number, low, high, first_at, last_at in session.rows("segments_of_job", id=job_id.bytes):
         _remove_segment(session, number)
         places = {"low": low, "high": high, "first_at": first_at, "last_at": last_at}
-        session.run("add_fresh", **places, lines=SEGMENT_LINES, chars=0)
+        session.run("add_fresh", **places, lines=SEGMENT_LINES, chars=0, now=session.now)
 
 
 def retire(session: Session, until: int, limit: int) -> int:

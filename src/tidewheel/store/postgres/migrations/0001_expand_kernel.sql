@@ -246,6 +246,7 @@ CREATE TABLE tidewheel.log_fresh (
     tokens   bigint[] NOT NULL,
     firsts   bigint[] NOT NULL,
     lanes    integer[] NOT NULL,
+    noted_at timestamptz NOT NULL DEFAULT tidewheel.now(),
     xid      xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX log_fresh_xid ON tidewheel.log_fresh (xid);

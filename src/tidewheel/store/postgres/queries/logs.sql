@@ -194,6 +194,14 @@ SELECT id, first_at, last_at, lines, chars, jobs, tokens, firsts, last_at < tide
  ORDER BY id
  LIMIT $1
 
+-- name: unindexed
+-- The first one waits longest, also if its lines were taken out of a segment and are old.
+SELECT coalesce(sum(lines), 0)::bigint, coalesce(max(waits), interval '0')
+  FROM (SELECT lines, greatest(tidewheel.now() - noted_at, interval '0') AS waits
+          FROM tidewheel.log_fresh
+         ORDER BY id
+         LIMIT $1) AS first
+
 -- name: note_lanes_of_late
 -- Lines that came after the end of their jobs learn the lane before the records of these go.
 UPDATE tidewheel.log

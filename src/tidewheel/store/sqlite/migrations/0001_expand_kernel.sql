@@ -202,6 +202,7 @@ CREATE TABLE log_fresh (
     last_at  INTEGER NOT NULL,
     lines    INTEGER NOT NULL,
     chars    INTEGER NOT NULL,
+    noted_at INTEGER NOT NULL,
     lanes    TEXT NOT NULL
 ) STRICT;
 

@@ -6,8 +6,8 @@ VALUES (:job, :token, :first, :last, :now,
         coalesce(:lane, (SELECT lane FROM job WHERE id = :job), (SELECT lane FROM job_history WHERE id = :job)), :lines)
 
 -- name: add_fresh
-INSERT INTO log_fresh (low, high, first_at, last_at, lines, chars, lanes)
-VALUES (:low, :high, :first_at, :last_at, :lines, :chars,
+INSERT INTO log_fresh (low, high, first_at, last_at, lines, chars, noted_at, lanes)
+VALUES (:low, :high, :first_at, :last_at, :lines, :chars, :now,
         (SELECT json_group_array(DISTINCT lane) FROM log WHERE id >= :low AND id <= :high))
 
 -- name: logs
@@ -126,6 +126,11 @@ SELECT log.job_id, log.token, log.first, log.last, log.lines, log.stored_at, ten
 
 -- name: next_fresh
 SELECT id, low, high, first_at, last_at, lines, chars FROM log_fresh ORDER BY id LIMIT :limit
+
+-- name: unindexed
+-- The first one waits longest, also if its lines were taken out of a segment and are old.
+SELECT coalesce(sum(lines), 0), coalesce(max(0, :now - min(noted_at)), 0)
+  FROM (SELECT lines, noted_at FROM log_fresh ORDER BY id LIMIT :limit)
 
 -- name: remove_fresh
 -- Only if all of them are still there: whoever comes second has nothing to add.
