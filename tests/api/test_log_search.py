@@ -89,6 +89,19 @@ async def test_lines_are_followed_from_now_on_and_from_where_one_was(api: Api) -
     assert [event.data["text"] for event in again] == ["tick 2", "tick 3"]
 
 
+async def test_whoever_polls_asks_for_what_could_not_be_seen_before(api: Api) -> None:
+    await a_run(api, "old")
+    sight = (await search(api))["sight"]
+    await a_run(api, "new")
+    page = await search(api, unseen_at=sight, oldest_first=True)
+    assert [line["text"] for line in page["lines"]] == ["new"]
+    assert (await search(api, unseen_at=page["sight"], oldest_first=True))["lines"] == []
+    assert [line["text"] for line in (await search(api, seen_at=sight))["lines"]] == ["old"]
+    for query in ({"unseen_at": "17", "seen_at": "::"}, {"unseen_at": sight}, {"seen_at": "x", "oldest_first": "true"}):
+        found = problem(await api.client.get("/v1/logs", params=query), 400, "bad-parameter")
+        assert found["errors"][0]["parameter"] in query
+
+
 async def test_a_place_that_nobody_gave_out_is_refused(api: Api) -> None:
     for last in ("x", "00" * 41, "7f" * 42):
         answer = await api.client.get("/v1/logs/tail", headers={"Last-Event-ID": last})

@@ -44,6 +44,15 @@ async def test_jobs_and_workers_are_counted_by_queue_and_state(api: Api) -> None
     assert any(name.startswith("tide_build_info{version=") for name in found)
 
 
+async def test_lines_that_wait_for_the_index_are_shown_with_how_long_they_wait(lone_api: Api) -> None:
+    await lone_api.submit()
+    await lone_api.run(lines=("one", "two", "three"))
+
+    found = await page(lone_api)
+    assert found["tide_log_unindexed_lines"] == 3
+    assert 0 < found["tide_log_unindexed_seconds"] < 60
+
+
 async def test_what_ended_what_runs_and_what_limits_hold_is_shown(lone_api: Api) -> None:
     for tenant, value in (("default", 1), ("secret", 2)):
         await lone_api.store.set_limit(f"customer={value}", 4, tenant=tenant)

@@ -1,15 +1,12 @@
 """Numbers over time, over the API, on both stores."""
 
-from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from tests.api.conftest import Api, problem
+from tidewheel.model import statistics as model
 from tidewheel.model.states import Cause
-from tidewheel.model.statistics import StatFilter, StatPoint
-from tidewheel.server.endpoints import statistics as endpoint
 
 
 async def statistics(api: Api, **query: Any) -> dict[str, Any]:
@@ -68,7 +65,7 @@ async def test_both_ends_are_those_of_whole_minutes_or_hours(api: Api) -> None:
 async def test_more_numbers_than_an_answer_may_have_are_refused_before_all_are_added_up(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "MOST_ROWS", 3)
+    monkeypatch.setattr(model, "MOST_ROWS", 3)
     for kind in ("a", "b", "c", "d"):
         await api.submit(kind=kind)
         await api.run(Cause.RETURNED)
@@ -76,22 +73,3 @@ async def test_more_numbers_than_an_answer_may_have_are_refused_before_all_are_a
     assert found["errors"][0]["parameter"] == "from"
     assert "kind" in found["errors"][0]["detail"]
     assert [point["kind"] for point in (await statistics(api, kind="a"))["points"]] == ["a"]
-
-
-async def test_the_numbers_of_a_long_time_are_read_part_by_part(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    await api.submit(kind="a")
-    await api.run(Cause.RETURNED)
-    asked: list[StatFilter] = []
-    store = api.service.store
-    real = store.statistics
-
-    async def look(where: StatFilter) -> list[StatPoint]:
-        asked.append(where)
-        return await real(where)
-
-    monkeypatch.setattr(store, "statistics", look)
-    found = await statistics(api)
-    assert [point["jobs"] for point in found["points"]] == [1]
-    assert len(asked) > 5
-    assert all(one.before == next_one.since for one, next_one in pairwise(asked))
-    assert {(asked[0].since, asked[-1].before)} == {tuple(map(datetime.fromisoformat, (found["from"], found["to"])))}

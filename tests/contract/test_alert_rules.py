@@ -15,6 +15,7 @@ from tests.builders import HOUR, MINUTE, SECOND, a_schedule, a_worker, some_jobs
 from tests.contract.backends import Backend
 from tests.contract.planning import record_ahead
 from tests.contract.steps import claim, finish, submit
+from tests.contract.test_log_search import say
 from tidewheel.keeper.alerts import Watch
 from tidewheel.model.alert import (
     Alert,
@@ -23,10 +24,12 @@ from tidewheel.model.alert import (
     DiskFact,
     ReplicaFact,
     Rule,
+    SizeFact,
     SnapshotFact,
     TableFact,
     WindowSpec,
 )
+from tidewheel.model.alert_bounds import Bounds
 from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.misfire import Misfire
 from tidewheel.model.notification import Answer, Event, SubscriptionSpec
@@ -36,6 +39,9 @@ from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
 pytestmark = pytest.mark.native("occurrences are made, and alerts are watched, by the server")
+
+
+BOUNDS: Final = Bounds(database_size=1 << 40)
 
 
 class Ward:
@@ -65,7 +71,7 @@ class Ward:
 
     async def firing(self, rule: Rule, subject: str) -> list[Alert]:
         """Look once, and return what fires by a rule about something."""
-        await Watch(cast("Store", self)).run_once()
+        await Watch(cast("Store", self), BOUNDS).run_once()
         found = await self.store.alerts(state=AlertState.FIRING)
         return [alert for alert in found if (alert.rule, alert.subject) == (rule, subject)]
 
@@ -147,6 +153,17 @@ async def _clock_right(ward: Ward) -> None:
     await ward.store.beat([ward.worker.id], clock=ward.backend.clock.now())
 
 
+async def _not_indexed(ward: Ward) -> None:
+    await say(ward.store, await submit(ward.store), ["one", "two"])
+    await ward.pass_by(6 * MINUTE)
+
+
+async def _indexed(ward: Ward) -> None:
+    await ward.finish_all()
+    while await ward.store.index_logs():
+        pass
+
+
 def _as_if(**facts: Any) -> Step:
     async def seem(ward: Ward) -> None:
         ward.more = facts
@@ -160,6 +177,8 @@ SCENES: Final[Mapping[Rule, tuple[str, Step, Step]]] = {
     Rule.BLOAT: ("job", _as_if(tables=[TableFact("job", 7, 2_000_000)]), _as_if(tables=[TableFact("job", 7, 200)])),
     Rule.REPLICA_LAG: ("r1", _as_if(replicas=[ReplicaFact("r1", 1 << 30, None)]), _as_if()),
     Rule.DISK_SPACE: ("x.db", _as_if(disks=[DiskFact("x.db", 1 << 20)]), _as_if(disks=[DiskFact("x.db", 1 << 40)])),
+    Rule.DATABASE_SIZE: ("x", _as_if(sizes=[SizeFact("x", 2 << 40)]), _as_if(sizes=[SizeFact("x", 1 << 30)])),
+    Rule.LOG_INDEX: ("index", _not_indexed, _indexed),
     Rule.QUEUE_AGE: ("default", _waiting, Ward.finish_all),
     Rule.NO_WORKER: ("lonely", _unserved, _served),
     Rule.NO_WORKER_OF_KIND: ("special", _beyond_all, _within_reach),

@@ -1,15 +1,34 @@
-"""Following lines: each is told once, nothing old, and what nobody wants is not looked at again."""
+"""Following lines: each is told once, nothing old, and what nobody wants is not looked at."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
-from tests.builders import MINUTE, SECOND, a_job
+import pytest
+
+from tests.builders import SECOND, a_job
 from tests.contract.backends import Backend
-from tests.contract.test_log_search import say
+from tests.contract.test_log_search import index_all, say
+from tidewheel.errors import Invalid
 from tidewheel.model.log_query import LogFilter
 from tidewheel.store.base import Store
-from tidewheel.store.log_following import Follower, newest_line
+from tidewheel.store.log_following import Follower, follow
+from tidewheel.store.log_searching import PieceRow, Walk
 
 OTHERS = 70
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[PieceRow]:
+    """All pieces that were read to be looked through."""
+    seen: list[PieceRow] = []
+    take = Walk.take
+
+    def count(walk: Walk, rows: Iterable[PieceRow]) -> None:
+        seen.extend(rows := list(rows))
+        take(walk, rows)
+
+    monkeypatch.setattr(Walk, "take", count)
+    return seen
 
 
 async def two_tenants(store: Store) -> tuple[UUID, UUID]:
@@ -18,7 +37,7 @@ async def two_tenants(store: Store) -> tuple[UUID, UUID]:
 
 
 async def tail(store: Store, tenant: str, text: str = "") -> Follower:
-    return Follower(store, LogFilter(text=text, tenant=tenant), await newest_line(store, tenant))
+    return await follow(store, LogFilter(text=text, tenant=tenant))
 
 
 async def told(follower: Follower) -> list[str]:
@@ -39,15 +58,81 @@ async def test_a_quiet_tenant_hears_nothing_old_however_loud_others_are(backend:
     assert await told(follower) == []
 
 
-async def test_lines_that_nobody_wants_are_looked_at_once(backend: Backend, store: Store) -> None:
+@pytest.mark.parametrize("words", ["fresh", "indexed"])
+async def test_a_quiet_tenant_reads_no_lines_of_others(
+    backend: Backend, store: Store, looked: list[PieceRow], words: str
+) -> None:
+    quiet, loud = await two_tenants(store)
+    follower = await tail(store, "quiet")
+    for number in range(OTHERS):
+        await backend.clock.advance(SECOND / 10)
+        await say(store, loud, [f"noise {number}"], number)
+    if words == "indexed":
+        await index_all(backend, store)
+    assert await told(follower) == []
+    assert looked == []
+    await say(store, loud, ["more noise"], OTHERS)
+    await say(store, quiet, ["new"])
+    assert await told(follower) == ["new"]
+    assert [(piece.tenant, piece.first) for piece in looked] == [("quiet", 0)]
+
+
+async def test_lines_that_nobody_wants_are_looked_at_once(
+    backend: Backend, store: Store, looked: list[PieceRow]
+) -> None:
     _, loud = await two_tenants(store)
     follower = await tail(store, "loud", "needle")
     for number in range(OTHERS):
         await backend.clock.advance(SECOND)
         await say(store, loud, [f"hay {number}"], number)
     assert await told(follower) == []
-    window = follower._window()
-    assert window is not None
-    assert window.stored_at > backend.clock.now() - MINUTE / 10
+    assert await told(follower) == []
+    assert sorted(piece.first for piece in looked) == [*range(OTHERS)]
     await say(store, loud, ["a needle"], OTHERS)
     assert await told(follower) == ["a needle"]
+    assert len(looked) == OTHERS + 1
+
+
+async def test_lines_are_told_once_while_they_are_indexed_and_the_clock_stands_or_is_set_back(
+    backend: Backend, store: Store
+) -> None:
+    _, loud = await two_tenants(store)
+    follower = await tail(store, "loud")
+    heard: list[str] = []
+    for number in range(40):
+        await say(store, loud, [f"{number}.{line}" for line in range(60)], number * 60)
+        if number % 3 == 0:
+            await store.index_logs()
+        if number % 5 == 0:
+            heard += await told(follower)
+        if number == 20:
+            await backend.set_clock_back(5 * SECOND)
+    for _ in range(10):
+        heard += await told(follower)
+    assert sorted(heard) == sorted(f"{number}.{line}" for number in range(40) for line in range(60))
+
+
+async def test_a_place_leads_to_all_lines_beyond_it_and_then_to_what_comes(backend: Backend, store: Store) -> None:
+    _, loud = await two_tenants(store)
+    for number in range(3):
+        await say(store, loud, [f"line {number}"], number)
+        await backend.clock.advance(SECOND)
+    page = await store.search_logs(LogFilter(tenant="loud"), newest_first=False)
+    follower = await follow(store, LogFilter(tenant="loud"), after=page.lines[0].key)
+    await say(store, loud, ["line 3"], 3)
+    assert await told(follower) == ["line 1", "line 2"]
+    assert await told(follower) == ["line 3"]
+    assert await told(follower) == []
+
+
+@pytest.mark.parametrize("sight", ["17.3:2:", "1893456000000000.5:9:9", "99999999999999999.1:1:", "1:2", "2" * 20])
+@pytest.mark.parametrize("field", ["unseen_at", "seen_at"])
+async def test_a_sight_that_no_search_gave_is_refused(store: Store, field: str, sight: str) -> None:
+    with pytest.raises(Invalid, match=f"{field}.*is no sight that a search of this database gave"):
+        await store.search_logs(LogFilter(), newest_first=False, **{field: sight})  # type: ignore[arg-type]
+
+
+async def test_news_come_with_the_oldest_first(store: Store) -> None:
+    sight = (await store.search_logs(LogFilter())).sight
+    with pytest.raises(Invalid, match=r"unseen_at.*oldest first"):
+        await store.search_logs(LogFilter(), unseen_at=sight)

@@ -15,12 +15,12 @@ from tidewheel.errors import Invalid
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import mark_of, pieces_of_run
-from tidewheel.model.log_query import LogFilter, LogKey, LogPage
+from tidewheel.model.log_query import LogBacklog, LogFilter, LogKey, LogPage
 from tidewheel.model.states import FINAL
 from tidewheel.model.worker import Worker
 from tidewheel.store import log_searching
 from tidewheel.store.base import Store
-from tidewheel.store.log_following import Follower
+from tidewheel.store.log_following import follow
 from tidewheel.store.pages import LINES_BYTES, bytes_of
 
 AT = datetime(2029, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -172,7 +172,7 @@ async def test_pages_of_large_lines_end_by_their_size(backend: Backend, store: S
         size = bytes_of([one.line for one in page.lines])
         assert LINES_BYTES <= size < LINES_BYTES + 2 * 16_384
         assert len(await walk(store, LogFilter(text="tick"), 1000, newest_first=newest_first)) == 150
-    follower = Follower(store, LogFilter(text="tick"), None)
+    follower = await follow(store, LogFilter(text="tick"), after=LogKey(AT, UUID(int=0), -1, -1))
     told = [len(await follower.news()) for _ in range(4)]
     assert (max(told) < 130, sum(told)) == (True, 150)
 
@@ -362,6 +362,26 @@ async def test_lines_that_came_twice_are_found_once_however_many_pages_lie_betwe
         assert [key.number for key in (keys if newest_first else keys[::-1])][-2:] == [1, 0], "the first counts"
 
 
+async def test_what_waits_for_the_index_is_counted_with_how_long_it_waits(backend: Backend, store: Store) -> None:
+    assert await store.unindexed_logs() == LogBacklog(0, timedelta(0))
+    job_id, other = [answer.job_id for answer in await store.submit([a_job(), a_job()])]
+    await say(store, job_id, ["one", "two"])
+    await say(store, other, ["three"])
+    await backend.clock.advance(MINUTE)
+    await say(store, job_id, ["four"], 2)
+    assert await store.unindexed_logs() == LogBacklog(4, MINUTE)
+    await backend.set_clock_back(2 * MINUTE)
+    assert await store.unindexed_logs() == LogBacklog(4, timedelta(0))
+    await backend.clock.advance(2 * MINUTE)
+    await index_all(backend, store)
+    assert await store.unindexed_logs() == LogBacklog(0, timedelta(0))
+    await backend.clock.advance(HOUR)
+    await store.cancel(job_id)
+    await store.erase(job_id, by=Actor(role=Role.ADMIN, name="root"))
+    await backend.clock.advance(SECOND)
+    assert (await store.unindexed_logs()).waits == SECOND, "old lines that are to be indexed anew wait since then"
+
+
 async def test_lines_that_came_again_with_more_behind_them_are_all_found(backend: Backend, store: Store) -> None:
     job_id = await submit(store)
     await say(store, job_id, ["payment one"])
@@ -385,9 +405,9 @@ async def test_a_page_looks_through_no_more_lines_than_it_may_and_leads_on(
     looked: list[int] = []
     page_of = log_searching.Walk.page
 
-    def page(walk: log_searching.Walk) -> LogPage:
+    def page(walk: log_searching.Walk, sight: str) -> LogPage:
         looked.append(walk.looked)
-        return page_of(walk)
+        return page_of(walk, sight)
 
     monkeypatch.setattr(log_searching.Walk, "page", page)
     assert await walk(store, LogFilter(text='"hay hay"'), 50, newest_first=order == "newest") == []

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -12,14 +13,30 @@ from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, a_worker, outcome_o
 from tests.contract.backends import START, Backend
 from tests.contract.steps import claim, finish, settle, start, stores_on, submit
 from tidewheel.errors import Invalid
+from tidewheel.model import statistics
 from tidewheel.model.histogram import bucket_of
 from tidewheel.model.outcome import Verdict
 from tidewheel.model.states import FINAL, Cause, State
-from tidewheel.model.statistics import StatFilter, StatPoint
+from tidewheel.model.statistics import StatFilter, StatPoint, StatRow, Sums
 from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 
 WORKER = a_worker(ttl=HOUR)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[StatRow]:
+    """All rows that were read to be added up."""
+    seen: list[StatRow] = []
+    add = Sums.add
+
+    def noted(rows: Iterable[StatRow]) -> Iterator[StatRow]:
+        for row in rows:
+            seen.append(row)
+            yield row
+
+    monkeypatch.setattr(Sums, "add", lambda sums, rows: add(sums, noted(rows)))
+    return seen
 
 
 def span(**fields: Any) -> StatFilter:
@@ -225,6 +242,21 @@ async def test_totals_are_what_happened_however_it_is_folded(backend: Backend, s
 async def test_what_makes_no_sense_is_refused(store: Store, wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid, match=field):
         await store.statistics(span(**wrong))
+
+
+@pytest.mark.parametrize("folded", [False, True])
+async def test_more_numbers_than_an_answer_may_have_are_refused_before_all_were_read(
+    store: Store, worker: Worker, read: list[StatRow], monkeypatch: pytest.MonkeyPatch, *, folded: bool
+) -> None:
+    monkeypatch.setattr(statistics, "MOST_ROWS", 3)
+    for kind in "abcdefgh":
+        await settle(store, worker, await start(store, worker, kind))
+    if folded:
+        await fold_all(store)
+    with pytest.raises(Invalid, match=r"since.*more than 3 points: ask for less time, a longer step, or one kind"):
+        await store.statistics(span())
+    assert len(read) == 4
+    assert [point.kind for point in await store.statistics(span(kind="a"))] == ["a"]
 
 
 @pytest.mark.parametrize("step", [MINUTE, HOUR])

@@ -1,7 +1,9 @@
 """What is wrong with PostgreSQL itself is told with its cause, and is over when that is."""
 
+import os
 import secrets
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +16,14 @@ from tidewheel.store.base import Store
 from tidewheel.store.postgres.alerting import gaps_of
 from tidewheel.store.postgres.connection import SQL
 from tidewheel.store.postgres.migrate import migrate
+from tidewheel.store.postgres.own_disk import disks_of
 
 NOTE = "INSERT INTO tidewheel.outbox (at, event) SELECT now(), 'dead' FROM generate_series(1, 300)"
 LITTLE = Bounds(held_snapshot=timedelta(microseconds=1), dead_rows=200, replica_behind=1 << 20)
+
+
+def device_of(path: Path) -> int:
+    return path.stat().st_dev
 
 
 async def firing(store: Store, rule: Rule) -> list[Alert]:
@@ -78,8 +85,8 @@ async def test_what_outlives_its_connection_is_told_until_it_is_gone(connect: Co
 
 
 async def test_what_alerts_cannot_see_is_said_with_what_to_do(postgres_database: str, connect: Connect) -> None:
-    assert gaps_of(17, sees_all=True) == []
-    (slots,) = gaps_of(16, sees_all=True)
+    assert gaps_of(17, sees_all=True, sees_disk=True) == []
+    (slots,) = gaps_of(16, sees_all=True, sees_disk=True)
     assert slots.startswith("PostgreSQL 16 does not say since when a replication slot is unused (from 17 on)")
     assert "database.replica_lag tells of them" in slots
     raw, other = await connect(postgres_database), f"tide_test_{secrets.token_hex(4)}"
@@ -88,11 +95,70 @@ async def test_what_alerts_cannot_see_is_said_with_what_to_do(postgres_database:
         await raw.execute(f"CREATE ROLE {other}")
         try:
             await store._db.read(lambda connection: connection.execute(f"SET ROLE {other}"))
-            (others,) = await store.alert_gaps()
+            others, disk = await store.alert_gaps()
             assert others.endswith("grant pg_monitor to the user of the database")
+            assert "by database.disk_space: watch it on its machine, or set a bound for database.size" in disk
             await store._db.read(lambda connection: connection.execute("RESET ROLE"))
         finally:
             await raw.execute(f"DROP ROLE {other}")
+
+
+async def test_a_disk_that_is_nearly_full_is_told_if_the_data_are_on_this_machine(
+    postgres_database: str, connect: Connect
+) -> None:
+    raw = await connect(postgres_database)
+    data = Path(await raw.fetchval("SHOW data_directory"))
+    room = os.statvfs(data)
+    async with opened(postgres_database) as store:
+        disks = (await store.alert_facts()).disks
+        free = {Path(disk.place): disk.free for disk in disks}[data]
+        assert abs(free - room.f_bavail * room.f_frsize) < room.f_blocks * room.f_frsize // 10
+        assert await Watch(store, Bounds(free_disk=1 << 60)).run_once() == len(disks)
+        alerts = await store.alerts(state=AlertState.FIRING)
+        assert {alert.rule for alert in alerts} == {Rule.DISK_SPACE}
+        assert str(data) in {alert.subject for alert in alerts}
+        assert await Watch(store, Bounds(free_disk=1)).run_once() == len(disks)
+
+
+async def test_a_folder_of_another_server_is_not_taken_for_the_one_that_answers(
+    postgres_database: str, connect: Connect, tmp_path: Path
+) -> None:
+    raw = await connect(postgres_database)
+    data, backend = await raw.fetchval("SHOW data_directory"), raw.get_server_pid()
+    assert disks_of(data, backend)
+    for folder, process in ((data, os.getpid()), (data, 1 << 30), (str(tmp_path), backend), (None, backend)):
+        assert disks_of(folder, process) == []
+    (tmp_path / "postmaster.pid").write_text("not a number\n")
+    assert disks_of(str(tmp_path), backend) == []
+
+
+async def test_a_log_of_writes_on_a_disk_of_its_own_is_looked_at_too(
+    postgres_database: str, connect: Connect, tmp_path: Path, memory_path: Path
+) -> None:
+    if device_of(tmp_path) == device_of(memory_path):
+        pytest.skip("there is one disk alone")
+    raw = await connect(postgres_database)
+    data = Path(await raw.fetchval("SHOW data_directory"))
+    (tmp_path / "postmaster.pid").write_text((data / "postmaster.pid").read_text())
+    (tmp_path / "pg_wal").symlink_to(memory_path)
+    assert {disk.place for disk in disks_of(str(tmp_path), raw.get_server_pid())} == {
+        str(tmp_path),
+        str(tmp_path / "pg_wal"),
+    }
+
+
+async def test_a_database_that_has_grown_to_its_bound_is_told_with_figures(
+    postgres_database: str, connect: Connect
+) -> None:
+    name = await (await connect(postgres_database)).fetchval("SELECT current_database()")
+    async with opened(postgres_database) as store:
+        (fact,) = (await store.alert_facts()).sizes
+        assert (fact.database, fact.size > 1 << 20) == (name, True)
+        assert await Watch(store, Bounds(database_size=1 << 50)).run_once() == 0
+        assert await Watch(store, Bounds(database_size=1 << 20)).run_once() == 1
+        (alert,) = await store.alerts(state=AlertState.FIRING)
+        assert (alert.rule, alert.subject) == (Rule.DATABASE_SIZE, name)
+        assert alert.told.endswith("MiB, its bound is 1 MiB")
 
 
 async def test_dead_rows_are_told_until_they_are_vacuumed(postgres_database: str, connect: Connect) -> None:

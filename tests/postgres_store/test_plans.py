@@ -214,12 +214,42 @@ async def test_whether_a_piece_came_before_is_looked_up_by_its_place_in_two_days
     named = [[NOBODY] * 50, [1] * 50, list(range(10, 510, 10))]
     for mode in MODES:
         session = await Prepared.all(await connect(postgres_database), ["pieces"], mode)
-        plan = await session.explain("pieces", [*named, now - timedelta(hours=1), now])
-        scans = [node for node in plan.nodes() if str(node.get("Alias", "")).startswith("earlier")]
+        plan = await session.explain("pieces", [*named, now - timedelta(hours=1), now, None, None, None])
+        scans = [node for node in plan.nodes() if str(node.get("Alias", "")).startswith("other")]
         used = [node for node in scans if node["Actual Loops"]]
         assert 1 <= len(used) <= 2, mode
         assert all("job_id" in node["Index Cond"] and "first" in node["Index Cond"] for node in used), mode
         assert sum(node["Actual Loops"] for node in used) <= 100, mode
+
+
+@pytest.mark.parametrize("name", ["segments_news", "fresh_news"])
+async def test_whoever_follows_lines_reads_what_was_noted_since_the_last_look_alone(
+    postgres_database: str, connect: Connect, name: str
+) -> None:
+    connection = await connect(postgres_database)
+    await _scene(postgres_database, connection)
+    notes = (
+        "INSERT INTO tidewheel.{} (first_at, last_at, jobs, tokens, firsts, {}) "
+        "SELECT now(), now(), $1, '{{1}}', '{{1}}', {}"
+    )
+    table, columns, given = {
+        "segments_news": ("log_segment", "words", "'loud'"),
+        "fresh_news": ("log_fresh", "lines, chars, lanes", "1, 1, '{1}'"),
+    }[name]
+    many = f"{notes.format(table, columns, given)} FROM generate_series(1, $2)"
+    await connection.execute(many, [NOBODY], 5000)
+    await connection.execute(f"ANALYZE tidewheel.{table}")
+    next_one = await connection.fetchval("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+    seen = f"{next_one}:{next_one}:"  # of whatever others do on this server nothing is under way
+    await connection.execute(many, [NOBODY], 7)
+    now = SystemClock().now()
+    span = [now - timedelta(days=1), now + timedelta(hours=1), 30]
+    values = {"segments_news": [None, *span, seen], "fresh_news": [*span, None, seen]}
+    for mode in MODES:
+        session = await Prepared.all(await connect(postgres_database), [name], mode)
+        plan = await session.explain(name, values[name])
+        tables = {str(node["Relation Name"]) for node in plan.nodes() if "Relation Name" in node}
+        assert sum(plan.rows_of(table) for table in tables) == 7, mode
 
 
 def _days(plan: Plan) -> list[date]:

@@ -9,6 +9,10 @@ from tidewheel.model.alert_bounds import Bounds
 from tidewheel.store.sqlite import open_store
 
 
+def size_of(path: Path) -> int:
+    return path.stat().st_size
+
+
 async def test_a_disk_that_is_nearly_full_is_told_until_there_is_room(path: Path) -> None:
     store = await open_store(path)
     try:
@@ -23,3 +27,17 @@ async def test_a_disk_that_is_nearly_full_is_told_until_there_is_room(path: Path
         assert await store.alerts(state=AlertState.FIRING) == []
     finally:
         await store.close()
+
+
+async def test_a_file_that_has_grown_to_its_bound_is_told_with_figures(path: Path) -> None:
+    store = await open_store(path)
+    try:
+        (fact,) = (await store.alert_facts()).sizes
+        assert fact.database == "tide.db"
+        assert await Watch(store, Bounds(database_size=fact.size + (1 << 20))).run_once() == 0
+        assert await Watch(store, Bounds(database_size=1 << 18)).run_once() == 1
+        (alert,) = await store.alerts(state=AlertState.FIRING)
+        assert (alert.rule, alert.subject) == (Rule.DATABASE_SIZE, "tide.db")
+    finally:
+        await store.close()
+    assert fact.size == size_of(path)

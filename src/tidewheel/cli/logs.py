@@ -17,7 +17,7 @@ from tidewheel.model.checks import parse_duration
 from tidewheel.model.harmless_text import clean_lines
 from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogSearch
 from tidewheel.store.base import Store
-from tidewheel.store.log_following import Follower, newest_line
+from tidewheel.store.log_following import follow as follow_lines
 
 PAGE: Final = 200
 MOST_PAGES: Final = 1000
@@ -86,7 +86,7 @@ async def _find(store: Store, where: LogFilter, most: int) -> list[FoundLine]:
 
 
 async def _follow(store: Store, where: LogFilter, output: Format) -> None:
-    follower = Follower(store, where, await newest_line(store, where.tenant))
+    follower = await follow_lines(store, where)
     clock = SystemClock()
     try:
         while True:

@@ -15,6 +15,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.alert_bounds import USUAL, Bounds
 from tidewheel.model.checks import check_duration, check_text, check_window, duration_text
+from tidewheel.model.log_query import LogBacklog
 from tidewheel.model.resources import Needs
 from tidewheel.model.why import able
 from tidewheel.model.worker import Worker
@@ -47,6 +48,8 @@ class Rule(enum.StrEnum):
     BLOAT = "database.bloat"
     REPLICA_LAG = "database.replica_lag"
     DISK_SPACE = "database.disk_space"
+    DATABASE_SIZE = "database.size"
+    LOG_INDEX = "logs.unindexed"
     CLOCK = "worker.clock"
 
 
@@ -62,7 +65,9 @@ MEANINGS: Final[Mapping[Rule, str]] = {
     Rule.HELD_SNAPSHOT: "a transaction or unused slot of PostgreSQL keeps old rows for 30 minutes: nothing is vacuumed",
     Rule.BLOAT: "a table in PostgreSQL has a million dead rows, and more of them than live ones: vacuum cannot keep up",
     Rule.REPLICA_LAG: "a replica of PostgreSQL, or an unused slot for one, is 5 minutes or 256 MiB behind",
-    Rule.DISK_SPACE: "less than 512 MiB are free where the SQLite file is",
+    Rule.DISK_SPACE: "less than 512 MiB are free where the database is, if that is on the machine of the keeper",
+    Rule.DATABASE_SIZE: "the database is as large as the bound `database_size`, if one was set",
+    Rule.LOG_INDEX: "lines of runs wait for the index longer than 5 minutes: searches get slower",
     Rule.CLOCK: "the clock of a live worker is off that of the database by 5 seconds or more",
 }
 
@@ -136,6 +141,13 @@ class DiskFact(NamedTuple):
     free: int
 
 
+class SizeFact(NamedTuple):
+    """How many bytes a database has."""
+
+    database: str
+    size: int
+
+
 class ClockFact(NamedTuple):
     """By how much the clock of a live worker was ahead of the database's when it last beat."""
 
@@ -155,6 +167,8 @@ class AlertFacts(msgspec.Struct, frozen=True, kw_only=True):
     tables: list[TableFact] = []
     replicas: list[ReplicaFact] = []
     disks: list[DiskFact] = []
+    sizes: list[SizeFact] = []
+    unindexed: LogBacklog | None = None
     clocks: list[ClockFact] = []
 
 
@@ -231,6 +245,7 @@ def find(facts: AlertFacts, bounds: Bounds = USUAL) -> list[Finding]:
         *_in_schedules(facts.schedules, bounds),
         *_in_tables(facts, bounds),
         *_in_storage(facts, bounds),
+        *_in_logs(facts.unindexed, bounds),
         *_in_clocks(facts.clocks, bounds),
     ]
 
@@ -344,6 +359,16 @@ def _in_storage(facts: AlertFacts, bounds: Bounds) -> Iterator[Finding]:
     for place, free in facts.disks:
         if free < bounds.free_disk:
             yield Finding(Rule.DISK_SPACE, place, f"only {_mebibytes(free)} are free where {place} is")
+    for database, size in facts.sizes:
+        if 0 < bounds.database_size <= size:
+            told = f"database {database} has {_mebibytes(size)}, its bound is {_mebibytes(bounds.database_size)}"
+            yield Finding(Rule.DATABASE_SIZE, database, told)
+
+
+def _in_logs(unindexed: LogBacklog | None, bounds: Bounds) -> Iterator[Finding]:
+    if unindexed is not None and unindexed.lines and unindexed.waits >= bounds.log_index_age:
+        told = f"{unindexed.lines} lines or more wait for the index, the first for {_about(unindexed.waits)}"
+        yield Finding(Rule.LOG_INDEX, "index", f"{told}: does a keeper do the chore log-words?")
 
 
 def _in_clocks(clocks: Iterable[ClockFact], bounds: Bounds) -> Iterator[Finding]:

@@ -27,12 +27,15 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the log of writes that a replica has not taken in."""
     free_disk: int = 512 << 20
     """Bytes."""
+    database_size: int = 0
+    """Bytes that the database may have; 0 stands for any number."""
+    log_index_age: timedelta = timedelta(minutes=5)
     clock_offset: timedelta = timedelta(seconds=5)
     schedule_overdue: timedelta = timedelta(minutes=5)
 
 
 USUAL: Final = Bounds()
-_BYTES: Final = ("replica_behind", "free_disk")
+_BYTES: Final = ("replica_behind", "free_disk", "database_size")
 
 
 def parse_bounds(texts: Iterable[str]) -> Bounds:

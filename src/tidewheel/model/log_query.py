@@ -6,7 +6,7 @@ the beginning of a word, `-word` must not be there, and `user:42` is a field of 
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -28,6 +28,9 @@ _PLAIN: Final = re.compile(r"[a-z0-9]+")
 _FRACTION: Final = re.compile(r"[-\d.e]*[.e][-\d.e]*")
 _ESCAPE: Final = r"\u"
 """How JSON may write any letter in another way."""
+
+Sight = str
+"""What could be seen at one moment, as the store wrote it down that was looked at; nobody else reads it."""
 
 Token = tuple[str, bool]
 """What stands in an index, and whether only its beginning is given."""
@@ -78,6 +81,16 @@ class LogPage(msgspec.Struct, frozen=True):
     lines: list[FoundLine]
     next: LogKey | None = None
     """Where the next page begins (exclusive); None at the end."""
+    sight: Sight = ""
+    """What could be seen when it was read."""
+
+
+class LogBacklog(NamedTuple):
+    """What is not in the index yet."""
+
+    lines: int
+    waits: timedelta
+    """For how long the first of it waits."""
 
 
 class Excerpt(NamedTuple):

@@ -21,6 +21,9 @@ DROP_MINUTES: Final = KEEP_MINUTES + HOUR
 """When nobody reads them any more, by whichever clock."""
 KEEP_STATISTICS: Final = timedelta(days=400)
 MOST_POINTS: Final = 2000
+"""How many steps there may be."""
+MOST_ROWS: Final = 30_000
+"""How many points an answer has at most: of so many steps, queues, kinds and outcomes."""
 
 
 class StatFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,16 +109,28 @@ def end_of(instant: datetime, step: timedelta) -> datetime:
     return instant + (EPOCH - instant) % step
 
 
-def points_of(rows: Iterable[StatRow], where: StatFilter) -> list[StatPoint]:
-    """Add up numbers by step, queue, kind and outcome, in this order."""
-    sums: dict[tuple[datetime, str, str, str], tuple[list[int], Counter[int], Counter[int]]] = {}
-    for row in rows:
-        key = (begin_of(row.at, where.step), row.queue, row.kind, row.state)
-        jobs, delays, runs = sums.setdefault(key, ([], Counter(), Counter()))
-        jobs.append(row.jobs)
-        delays.update(row.delays)
-        runs.update(row.runs)
-    return [
-        StatPoint(at=at, queue=queue, kind=kind, state=State(state), jobs=sum(jobs), delays=delays, runs=runs)
-        for (at, queue, kind, state), (jobs, delays, runs) in sorted(sums.items(), key=lambda item: item[0])
-    ]
+class Sums:
+    """Adds up numbers by step, queue, kind and outcome."""
+
+    def __init__(self, step: timedelta) -> None:
+        self._step = step
+        self._sums: dict[tuple[datetime, str, str, str], tuple[list[int], Counter[int], Counter[int]]] = {}
+
+    def add(self, rows: Iterable[StatRow]) -> None:
+        """Add rows. Raises Invalid as soon as there are more points than can be answered."""
+        for row in rows:
+            key = (begin_of(row.at, self._step), row.queue, row.kind, row.state)
+            jobs, delays, runs = self._sums.setdefault(key, ([0], Counter(), Counter()))
+            jobs[0] += row.jobs
+            delays.update(row.delays)
+            runs.update(row.runs)
+            if len(self._sums) > MOST_ROWS:
+                told = f"there would be more than {MOST_ROWS} points"
+                raise Invalid("since", f"{told}: ask for less time, a longer step, or one kind or queue")
+
+    def points(self) -> list[StatPoint]:
+        """Return what was added up, in this order."""
+        return [
+            StatPoint(at=at, queue=queue, kind=kind, state=State(state), jobs=jobs, delays=delays, runs=runs)
+            for (at, queue, kind, state), ([jobs], delays, runs) in sorted(self._sums.items(), key=lambda item: item[0])
+        ]

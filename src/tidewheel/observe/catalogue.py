@@ -86,6 +86,16 @@ DEAD_LETTERS: Final = Described(
     "tide_dead_letters", "gauge", "Jobs that ended without success and wait for someone.", ("queue",)
 )
 CENSUS_TIME: Final = Described("tide_census_timestamp_seconds", "gauge", "When jobs were last counted.")
+UNINDEXED_LINES: Final = Described(
+    "tide_log_unindexed_lines",
+    "gauge",
+    "Lines of runs that wait for the index, counted up to those of 10 000 appends; a search looks through all of them.",
+)
+UNINDEXED_SECONDS: Final = Described(
+    "tide_log_unindexed_seconds",
+    "gauge",
+    "How long the first of them waits: up to half a minute while a keeper is at work, and keeps up.",
+)
 ALERTS_FIRING: Final = Described("tide_alerts_firing", "gauge", "Alerts of the program's own that fire now.", ("rule",))
 WORKERS_ALIVE: Final = Described("tide_workers_alive", "gauge", "Workers whose lease is valid.")
 
@@ -149,6 +159,8 @@ GROUPS: Final = (
             SCHEDULE_LAG,
             SCHEDULE_MISSED,
             DEAD_ROWS,
+            UNINDEXED_LINES,
+            UNINDEXED_SECONDS,
             ALERTS_FIRING,
             WORKERS_ALIVE,
         ),

@@ -32,6 +32,8 @@ from tidewheel.observe.catalogue import (
     STORE_SECONDS,
     STORE_UP,
     SUBMITTED,
+    UNINDEXED_LINES,
+    UNINDEXED_SECONDS,
     WORKERS_ALIVE,
     build_info,
 )
@@ -119,6 +121,7 @@ class ServerMetrics:
         alerts: dict[tuple[str, ...], float] = {(rule.value,): firing[rule] for rule in Rule}
         waits = sorted(await self._store.queue_waits(), key=lambda fact: fact.waits, reverse=True)[:MOST_QUEUES]
         oldest: dict[tuple[str, ...], float] = {(fact.queue,): fact.waits.total_seconds() for fact in waits}
+        backlog = await self._store.unindexed_logs()
         return [
             *_of_jobs(counts),
             _many(FINISHED, _finished(await self._store.finished())),
@@ -127,6 +130,8 @@ class ServerMetrics:
             _one(SCHEDULE_LAG, _lag(await self._store.agenda())),
             _one(SCHEDULE_MISSED, await self._store.missed()),
             _many(DEAD_ROWS, {(fact.table,): fact.dead for fact in await self._store.table_facts()}),
+            _one(UNINDEXED_LINES, backlog.lines),
+            _one(UNINDEXED_SECONDS, backlog.waits.total_seconds()),
             _many(ALERTS_FIRING, alerts),
             _one(WORKERS_ALIVE, len(workers)),
         ]

@@ -23,7 +23,7 @@ class StatStore(Protocol):
     """For charts, and for the keeper."""
 
     async def statistics(self, where: StatFilter) -> list[StatPoint]:
-        """Return the numbers of what ended, up to this moment. Raises Invalid.
+        """Return the numbers of what ended, up to this moment. Raises Invalid, also if they were too many points.
 
         Of what ended more than two days ago only the hour is known: it counts for the step in which that begins. Steps
         of whole hours have whole hours, also the one in which `since` lies.

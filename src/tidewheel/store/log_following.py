@@ -1,65 +1,69 @@
-"""Following lines as they are stored, by any store that can be searched."""
+"""Following lines as they become visible, by any store that can be searched."""
 
 from datetime import timedelta
 from typing import Final
-from uuid import UUID
 
-from tidewheel.model.checks import FIRST_INSTANT
-from tidewheel.model.log_query import FoundLine, LogFilter, LogKey
+from tidewheel.model.checks import LAST_INSTANT
+from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, Sight
 from tidewheel.store.log_searching import LogSearchStore
 from tidewheel.store.pages import fills_page
 
-LATE: Final = timedelta(seconds=1)
-"""How much later than others a line may become visible that was stored before them."""
 PAGE: Final = 500
-_LEAST: Final = (UUID(int=0), -1, -1)
+_SECOND: Final = timedelta(seconds=1)
 
 
 class Follower:
     """Gives each line once, those that become visible late as well."""
 
-    def __init__(self, store: LogSearchStore, where: LogFilter, begin: LogKey | None) -> None:
+    def __init__(
+        self,
+        store: LogSearchStore,
+        where: LogFilter,
+        *,
+        told: Sight | None = None,
+        telling: Sight | None = None,
+        after: LogKey | None = None,
+    ) -> None:
         self._store = store
         self._where = where
-        self._begin = begin
-        self._newest = begin
-        self._seen: set[LogKey] = set()
+        self._told = told
+        """All that could be seen then was told of."""
+        self._telling = telling
+        """What could be seen then is being told of, up to `_after`; None before the first page of it."""
+        self._after = after
 
     async def news(self) -> list[FoundLine]:
-        """Return lines that were not told of yet, in the order in which they were stored; not all if they are many."""
-        last = await newest_line(self._store, self._where.tenant)
-        after, lines = self._window(), list[FoundLine]()
+        """Return lines that were not told of yet, in the order in which they were stored; not all if they are many.
+
+        What becomes visible later comes later, whenever it was stored.
+        """
+        lines: list[FoundLine] = []
         while not fills_page([found.line for found in lines], PAGE):
-            page = await self._store.search_logs(self._where, limit=PAGE, after=after, newest_first=False)
-            lines += [found for found in page.lines if self._is_new(found.key)]
+            page = await self._store.search_logs(
+                self._where,
+                limit=PAGE,
+                after=self._after,
+                newest_first=False,
+                unseen_at=self._told,
+                seen_at=self._telling,
+            )
+            lines += page.lines
+            self._telling, self._after = self._telling or page.sight, page.next
             if page.next is None:
-                self._advance(last)  # or lines that nobody wants would be looked at again and again
+                self._told, self._telling = self._telling, None
                 break
-            after = page.next
-        for found in lines:
-            self._seen.add(found.key)
-            self._advance(found.key)
-        window = self._window()
-        if window is not None:
-            self._seen = {key for key in self._seen if key > window}
         return lines
 
-    def _advance(self, key: LogKey | None) -> None:
-        if key is not None:
-            self._newest = key if self._newest is None else max(self._newest, key)
 
-    def _is_new(self, key: LogKey) -> bool:
-        return key not in self._seen and (self._begin is None or key > self._begin)
-
-    def _window(self) -> LogKey | None:
-        if self._newest is None:
-            return None
-        return LogKey(max(self._newest.stored_at, FIRST_INSTANT) - LATE, *_LEAST)  # before that nothing was stored
+async def follow(store: LogSearchStore, where: LogFilter, *, after: LogKey | None = None) -> Follower:
+    """Follow lines from now on, or all beyond a place."""
+    sight = await _sight_now(store, where.tenant)
+    if after is None:
+        return Follower(store, where, told=sight)
+    return Follower(store, where, telling=sight, after=after)
 
 
-async def newest_line(store: LogSearchStore, tenant: str | None) -> LogKey | None:
-    """Return the place of the last line that there is, whatever it says."""
-    page = await store.search_logs(LogFilter(tenant=tenant), limit=1)
-    while not page.lines and page.next is not None:  # a short page: so far there were lines of other tenants only
-        page = await store.search_logs(LogFilter(tenant=tenant), limit=1, after=page.next)
-    return page.lines[0].key if page.lines else None
+async def _sight_now(store: LogSearchStore, tenant: str | None) -> Sight:
+    """Return what can be seen by now. The page of a time that has not come says so, and costs nothing else."""
+    page = await store.search_logs(LogFilter(tenant=tenant, since=LAST_INSTANT - _SECOND), limit=1)
+    return page.sight

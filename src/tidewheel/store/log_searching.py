@@ -15,7 +15,7 @@ from uuid import UUID
 from tidewheel.errors import Invalid
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import columns_of
-from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch
+from tidewheel.model.log_query import FoundLine, LogBacklog, LogFilter, LogKey, LogPage, LogSearch, Sight
 from tidewheel.model.log_words import token_of, words_to_index
 from tidewheel.store.pages import LINES_BYTES, fills_page, one_page
 
@@ -29,6 +29,8 @@ MOST_SEGMENTS: Final = 30
 """How many segments, and how many fresh appends, one page looks through before it answers short."""
 MOST_LINES: Final = 30_000
 """How many lines one page looks through, about: an append may have five times as many as a segment should have."""
+MOST_COUNTED: Final = 10_000
+"""How many fresh appends are counted: more would take a database that does not keep up too long."""
 MOST_TOGETHER: Final = 8
 """How many segments or appends are read at once."""
 _LAST_ID: Final = UUID(int=2**128 - 1)
@@ -43,17 +45,33 @@ class LogSearchStore(Protocol):
     """For readers of many logs, and for the keeper."""
 
     async def search_logs(
-        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
+        self,
+        where: LogFilter,
+        *,
+        limit: int = 50,
+        after: LogKey | None = None,
+        newest_first: bool = True,
+        unseen_at: Sight | None = None,
+        seen_at: Sight | None = None,
     ) -> LogPage:
         """Return lines that were found, in the order in which they were stored, beginning after the key `after`.
 
         Not more than fill a page (`store.pages`), by their number or by the size of their texts.
         Raises Invalid for a query that makes no sense. Lines of jobs that the store does not know are not found.
+
+        A line may be seen later than others that were stored after it. With `seen_at` only lines are found that could
+        be seen when the page was read that has this sight. With `unseen_at` only those that could not, oldest first:
+        all that could be seen at `seen_at`, or else at the sight of the answer, by now. So whoever asks for
+        what was unseen at the sight of the answer before gets each line once, if its commit took less than a day.
         """
         ...
 
     async def index_logs(self) -> int:
         """Make one segment of the first lines that are in none; return how many lines it got, 0 if they can wait."""
+        ...
+
+    async def unindexed_logs(self) -> LogBacklog:
+        """Return how many lines are in no segment, counted up to those of 10 000 appends, and how long they wait."""
         ...
 
 
@@ -101,9 +119,13 @@ def index_words(rows: Iterable[PieceRow]) -> tuple[set[str], int]:
 class Walk:
     """Gathers one page."""
 
-    def __init__(self, where: LogFilter, limit: int, after: LogKey | None, *, newest_first: bool) -> None:
+    def __init__(
+        self, where: LogFilter, limit: int, after: LogKey | None, *, newest_first: bool, only_news: bool = False
+    ) -> None:
         if not 1 <= limit <= MAX_PAGE:
             raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
+        if only_news and newest_first:
+            raise Invalid("unseen_at", "is for lines with the oldest first")
         self.search = LogSearch(where)
         self.newest_first = newest_first
         self._limit = limit
@@ -186,18 +208,18 @@ class Walk:
             return False
         return fills_page([found.line for found in self._settled(self._bound_with(rest))], self._limit)
 
-    def page(self) -> LogPage:
+    def page(self, sight: Sight) -> LogPage:
         """Return what there is, when the rest of the candidates was not looked at."""
         bound = self._bound_with(self._rest)
         settled = self._settled(bound)
         in_order = sorted(settled, key=lambda found: found.key, reverse=self.newest_first)
         lines = in_order[: len(one_page([found.line for found in in_order], self._limit))]
         if len(settled) > len(lines):
-            return LogPage(lines, lines[-1].key)
+            return LogPage(lines, lines[-1].key, sight)
         if bound is None:
-            return LogPage(lines)
+            return LogPage(lines, sight=sight)
         edge = (_LAST_ID, _MOST, _MOST) if self.newest_first else (_FIRST_ID, -1, -1)
-        return LogPage(lines, LogKey(bound, *edge))
+        return LogPage(lines, LogKey(bound, *edge), sight)
 
     def _look(self, row: PieceRow) -> None:
         columns = columns_of(row.lines)

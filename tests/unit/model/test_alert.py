@@ -16,6 +16,7 @@ from tidewheel.model.alert import (
     ReplicaFact,
     Rule,
     ScheduleFact,
+    SizeFact,
     SnapshotFact,
     TableFact,
     WindowSpec,
@@ -25,6 +26,7 @@ from tidewheel.model.alert import (
     turn,
 )
 from tidewheel.model.alert_bounds import parse_bounds
+from tidewheel.model.log_query import LogBacklog
 from tidewheel.model.resources import NO_NEEDS
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -60,6 +62,10 @@ MINUTE = timedelta(minutes=1)
         (AlertFacts(replicas=[ReplicaFact("r", 0, 5 * MINUTE)]), [Rule.REPLICA_LAG]),
         (AlertFacts(disks=[DiskFact("x.db", 512 << 20)]), []),
         (AlertFacts(disks=[DiskFact("x.db", (512 << 20) - 1)]), [Rule.DISK_SPACE]),
+        (AlertFacts(sizes=[SizeFact("tide", 1 << 60)]), []),
+        (AlertFacts(unindexed=LogBacklog(7, 5 * MINUTE - timedelta(seconds=1))), []),
+        (AlertFacts(unindexed=LogBacklog(7, 5 * MINUTE)), [Rule.LOG_INDEX]),
+        (AlertFacts(unindexed=LogBacklog(0, timedelta(0))), []),
         (AlertFacts(clocks=[ClockFact("w", timedelta(seconds=4))]), []),
         (AlertFacts(clocks=[ClockFact("w", timedelta(seconds=-5))]), [Rule.CLOCK]),
         (AlertFacts(clocks=[ClockFact("w", -MINUTE), ClockFact("w", 2 * MINUTE)]), [Rule.CLOCK]),
@@ -92,6 +98,14 @@ def test_bounds_are_set_by_name() -> None:
 def test_bounds_that_nobody_can_mean_are_refused(text: str, why: str) -> None:
     with pytest.raises(Invalid, match=why):
         parse_bounds([text])
+
+
+def test_a_database_is_told_of_with_figures_from_the_size_on_that_was_set() -> None:
+    bounds = parse_bounds(["database_size=10GiB"])
+    assert find(AlertFacts(sizes=[SizeFact("tide", (10 << 30) - 1)]), bounds) == []
+    (finding,) = find(AlertFacts(sizes=[SizeFact("tide", 11 << 30)]), bounds)
+    told = "database tide has 11264 MiB, its bound is 10240 MiB"
+    assert (finding.rule, finding.subject, finding.told) == (Rule.DATABASE_SIZE, "tide", told)
 
 
 def test_a_held_snapshot_is_told_with_its_process_and_age() -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from tidewheel.errors import Invalid
 from tidewheel.model.checks import FIRST_INSTANT, LAST_INSTANT
 from tidewheel.model.log import LogStream
 from tidewheel.model.log_place import PLACE_SIZE, key_in, key_of, place_of
@@ -21,9 +22,12 @@ from tidewheel.server.job_request import Instant, Name
 from tidewheel.server.problems import Flaw, Refused
 from tidewheel.server.reading import bad_parameter, parameter
 from tidewheel.server.service import Service
-from tidewheel.store.log_following import Follower, newest_line
+from tidewheel.store.log_following import Follower, follow
 
 _GROWTH: Final = 1.5
+_MOST_SIGHT: Final = 4000
+
+SightText = Annotated[str, Meta(min_length=1, max_length=_MOST_SIGHT, pattern="^[0-9.:,]*$")]
 
 
 class LogConditions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +56,10 @@ class LogSearchQuery(LogConditions, frozen=True, kw_only=True, forbid_unknown_fi
     after: Annotated[str, Meta(pattern=f"^[0-9a-f]{{{2 * PLACE_SIZE}}}$")] | None = None
     """Begin after the line with this place instead: a `next_after`, or the id of an event of `/v1/logs/tail`."""
     oldest_first: bool = False
+    unseen_at: SightText | None = None
+    """Only lines that could not be seen when the answer with this `sight` was given; with `oldest_first`."""
+    seen_at: SightText | None = None
+    """Only lines that could be seen when the answer with this `sight` was given."""
 
 
 class MarkDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +101,8 @@ class FoundPage(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | None
     next_after: str | None
     """The same as a place, for `after`."""
+    sight: str
+    """What could be seen, for `unseen_at`: a line may be seen later than others that were stored after it."""
 
 
 async def search(service: Service, call: Call[None, LogSearchQuery]) -> Answer:
@@ -102,12 +112,23 @@ async def search(service: Service, call: Call[None, LogSearchQuery]) -> Answer:
     scope = scope_of("logs", query)
     after = _after_of(query) if query.cursor is None else _sealed(scope, query.cursor)
     newest_first = not query.oldest_first
-    page = await service.store.search_logs(asked.where, limit=query.limit, after=after, newest_first=newest_first)
+    try:
+        page = await service.store.search_logs(
+            asked.where,
+            limit=query.limit,
+            after=after,
+            newest_first=newest_first,
+            unseen_at=query.unseen_at,
+            seen_at=query.seen_at,
+        )
+    except Invalid as error:
+        raise bad_parameter(error.field, error.why) from None
     place = None if page.next is None else place_of(page.next)
     answer = FoundPage(
         lines=[_document(found, asked) for found in page.lines],
         next_cursor=None if place is None else seal(scope, place),
         next_after=None if place is None else place.hex(),
+        sight=page.sight,
     )
     return Answer(answer)
 
@@ -116,16 +137,15 @@ async def tail(service: Service, call: Call[None, LogConditions]) -> Answer:
     """Tell of lines as they are stored, from now on or from where the client was."""
     asked = _asked(call)
     sent = call.headers.get("last-event-id")
-    begin = await newest_line(service.store, call.scope) if sent is None else _place_of(sent)
+    follower = await follow(service.store, asked.where, after=None if sent is None else _place_of(sent))
     headers = (("cache-control", "no-store"), ("x-accel-buffering", "no"))
-    return Answer(headers=headers, media_type=EVENTS, stream=_events(service, call, asked, begin))
+    return Answer(headers=headers, media_type=EVENTS, stream=_events(service, call, asked, follower))
 
 
 async def _events(
-    service: Service, call: Call[Any, Any], asked: LogSearch, begin: LogKey | None
+    service: Service, call: Call[Any, Any], asked: LogSearch, follower: Follower
 ) -> AsyncGenerator[bytes, None]:
     pause, quiet = FIRST_PAUSE, 0.0
-    follower = Follower(service.store, asked.where, begin)
     yield b": hello\n\n"
     while not service.stopping.is_set():
         lines = await follower.news()

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,7 @@ from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_instant
 from tidewheel.model.histogram import Histogram, quantile, upper_bound
 from tidewheel.model.states import State
-from tidewheel.model.statistics import HOUR, MINUTE, MOST_POINTS, StatFilter, StatPoint, begin_of, check_stat_filter
+from tidewheel.model.statistics import HOUR, MINUTE, MOST_POINTS, StatFilter, StatPoint, check_stat_filter
 from tidewheel.server.endpoint import Answer, Call
 from tidewheel.server.job_request import Instant, Name
 from tidewheel.server.reading import bad_parameter, parameter
@@ -19,11 +19,6 @@ from tidewheel.server.service import Service
 
 _DAY = timedelta(days=1)
 
-
-MOST_ROWS: Final = 30_000
-"""How many points an answer has at most: of so many steps, queues, kinds and outcomes."""
-MOST_STEPS: Final = 256
-"""How many steps are read at once."""
 _WHOLE = "The minute in which it lies counts as a whole, or the hour if the step is whole hours; the answer says which."
 
 
@@ -80,25 +75,13 @@ class StatList(msgspec.Struct, frozen=True, kw_only=True):
 async def statistics(service: Service, call: Call[None, StatQuery]) -> Answer:
     """Return the numbers of what ended."""
     where: StatFilter = parameter(partial(_filter_of, service, call))
-    documents = [_document(point) for point in await _points(service, where)]
+    try:
+        points = await service.store.statistics(where)
+    except Invalid as error:  # too many; all else was checked
+        raise bad_parameter("from", error.why) from None
+    documents = [_document(point) for point in points]
     step = int(where.step.total_seconds())
     return Answer(StatList(since=where.since, before=where.before, step=step, points=documents))
-
-
-async def _points(service: Service, where: StatFilter) -> list[StatPoint]:
-    """Read a few steps at first and then more and more, so that too much is refused before all of it is there."""
-    points: list[StatPoint] = []
-    since, steps = where.since, 1
-    while since < where.before:
-        before = min(begin_of(since, where.step) + steps * where.step, where.before)
-        points += await service.store.statistics(msgspec.structs.replace(where, since=since, before=before))
-        if len(points) > MOST_ROWS:
-            told = (
-                f"there would be more than {MOST_ROWS} points: ask for less time, a longer step, or one kind or queue"
-            )
-            raise bad_parameter("from", told)
-        since, steps = before, min(steps * 2, MOST_STEPS)
-    return points
 
 
 def _filter_of(service: Service, call: Call[None, StatQuery]) -> StatFilter:

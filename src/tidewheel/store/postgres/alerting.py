@@ -1,5 +1,6 @@
 """Alerts and maintenance windows."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -13,6 +14,7 @@ from tidewheel.model.alert import (
     AlertFacts,
     AlertState,
     ClockFact,
+    DiskFact,
     Finding,
     KindFact,
     LaneFact,
@@ -20,6 +22,7 @@ from tidewheel.model.alert import (
     ReplicaFact,
     Rule,
     ScheduleFact,
+    SizeFact,
     SnapshotFact,
     TableFact,
     Window,
@@ -29,10 +32,13 @@ from tidewheel.model.alert import (
     not_taken,
     turn,
 )
+from tidewheel.model.log_query import LogBacklog
 from tidewheel.model.notification import Event
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, lane_of, window_of
+from tidewheel.store.log_searching import MOST_COUNTED
 from tidewheel.store.postgres.connection import SQL, Connection, one
+from tidewheel.store.postgres.own_disk import disks_of
 from tidewheel.store.postgres.parts import DIALECT, Part, store_now
 from tidewheel.store.postgres.working import worker_of
 
@@ -50,7 +56,7 @@ class Alerting(Part):
 
     async def alert_gaps(self) -> list[str]:
         version, sees_all = await self._db.read(lambda connection: one(connection, SQL["sight"]))
-        return gaps_of(version, sees_all=sees_all)
+        return gaps_of(version, sees_all=sees_all, sees_disk=bool(await self._db.read(_disks)))
 
     async def queue_waits(self) -> list[QueueFact]:
         return await self._db.read(_queues)
@@ -109,7 +115,7 @@ class Alerting(Part):
         return len(turns.firing) + len(turns.resolved)
 
 
-def gaps_of(version: int, *, sees_all: bool) -> list[str]:
+def gaps_of(version: int, *, sees_all: bool, sees_disk: bool) -> list[str]:
     """Say what a server of such a version does not tell."""
     gaps = []
     if version < _SINCE_WHEN_UNUSED:
@@ -122,6 +128,11 @@ def gaps_of(version: int, *, sees_all: bool) -> list[str]:
         gaps.append(
             f"connections and replicas of other users are not seen by {Rule.HELD_SNAPSHOT} and {Rule.REPLICA_LAG}: "
             "grant pg_monitor to the user of the database"
+        )
+    if not sees_disk:
+        gaps.append(
+            f"what is free on the disk of PostgreSQL cannot be seen from here by {Rule.DISK_SPACE}: watch it on its "
+            f"machine, or set a bound for {Rule.DATABASE_SIZE} by --alert database_size=…"
         )
     return gaps
 
@@ -144,8 +155,15 @@ async def _facts(connection: Connection) -> AlertFacts:
         snapshots=[SnapshotFact(*row) for row in await connection.fetch(SQL["snapshot_facts"])],
         tables=await _tables(connection),
         replicas=[ReplicaFact(*row) for row in await connection.fetch(SQL["replica_facts"])],
+        disks=await _disks(connection),
+        sizes=[SizeFact(*await one(connection, SQL["database_size"]))],
+        unindexed=LogBacklog(*await one(connection, SQL["unindexed"], MOST_COUNTED)),
         clocks=[ClockFact(*row) for row in await connection.fetch(SQL["clock_facts"])],
     )
+
+
+async def _disks(connection: Connection) -> list[DiskFact]:
+    return await asyncio.to_thread(disks_of, *await one(connection, SQL["data_place"]))
 
 
 def _window(row: Any) -> Window:

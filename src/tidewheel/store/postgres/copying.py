@@ -137,6 +137,7 @@ async def _note_fresh(connection: Connection, pieces: list[dict[str, Any]]) -> N
         [piece["job_id"] for piece in pieces],
         [piece["token"] for piece in pieces],
         [piece["first"] for piece in pieces],
+        list({piece["lane"] for piece in pieces}),
     )
 
 

@@ -10,9 +10,10 @@ from tidewheel.errors import NotFound
 from tidewheel.model.ids import time_of
 from tidewheel.model.log import LogLine, prepare_lines
 from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before, pieces_of
-from tidewheel.model.log_query import LogFilter, LogKey, LogPage, Token
+from tidewheel.model.log_query import LogBacklog, LogFilter, LogKey, LogPage, Sight, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
+    MOST_COUNTED,
     MOST_SEGMENTS,
     SEGMENT_CHARS,
     SEGMENT_LINES,
@@ -22,7 +23,8 @@ from tidewheel.store.log_searching import (
     index_words,
 )
 from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page, one_page
-from tidewheel.store.postgres.connection import SQL, Connection
+from tidewheel.store.postgres.connection import SQL, Connection, one
+from tidewheel.store.postgres.log_sights import MOST_UNDER_WAY, Seen, read_sight, sight_of
 from tidewheel.store.postgres.parts import Part
 from tidewheel.store.postgres.searching import find_job
 from tidewheel.store.records import check_last_page, check_page
@@ -78,19 +80,31 @@ class LogLines(Part):
         return lines
 
     async def search_logs(
-        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
+        self,
+        where: LogFilter,
+        *,
+        limit: int = 50,
+        after: LogKey | None = None,
+        newest_first: bool = True,
+        unseen_at: Sight | None = None,
+        seen_at: Sight | None = None,
     ) -> LogPage:
-        walk = Walk(where, limit, after, newest_first=newest_first)
+        walk = Walk(where, limit, after, newest_first=newest_first, only_news=unseen_at is not None)
+        unseen = None if unseen_at is None else read_sight("unseen_at", unseen_at)
+        seen = None if seen_at is None else read_sight("seen_at", seen_at)
 
         async def look(connection: Connection) -> LogPage:
             # One moment for all: what is fresh may be put into a segment meanwhile.
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                return await _search(connection, walk)
+                return await _search(connection, walk, unseen, seen)
 
         return await self._db.read(look)
 
     async def index_logs(self) -> int:
         return await self._db.transaction(_index)
+
+    async def unindexed_logs(self) -> LogBacklog:
+        return LogBacklog(*await self._db.read(lambda connection: one(connection, SQL["unindexed"], MOST_COUNTED)))
 
 
 def as_text(numbers: Sequence[int | None]) -> str:
@@ -122,15 +136,38 @@ async def _last_lines(connection: Connection, job_id: UUID, before: tuple[int, i
     return one_page(reversed(lines), limit)[::-1]
 
 
-async def _search(connection: Connection, walk: Walk) -> LogPage:
+async def _search(connection: Connection, walk: Walk, unseen: Seen | None, seen: Seen | None) -> LogPage:
+    where = walk.search.where
+    now = await one(connection, SQL["log_sight"], where.tenant, where.queue, where.kind, MOST_UNDER_WAY)
+    if unseen is None:
+        segments, fresh = await _in_span(connection, walk, now["lanes"])
+    else:
+        segments, fresh = await _in_news(connection, walk, now["lanes"], unseen)
+        seen = seen or Seen(unseen.at, now["snapshot"])
+    scope = (now["lanes"], unseen and unseen.snapshot, seen and seen.snapshot)
+    for group in walk.groups(walk.plan(_candidates(segments), _candidates(fresh))):
+        walk.take(await _pieces(connection, group, *scope))
+    return walk.page(sight_of(now["at"], now["snapshot"]))
+
+
+async def _in_span(connection: Connection, walk: Walk, lanes: list[int] | None) -> tuple[list[Any], list[Any]]:
+    """Return the segments and fresh appends of a time."""
     words = _tsquery(walk.search.tokens)
     order = "" if walk.newest_first else "_first"
     query = SQL[f"segments{'' if words is None else '_with'}{order}"]
     segments = await connection.fetch(query, words, *walk.span, MOST_SEGMENTS)
-    fresh = await connection.fetch(SQL[f"fresh{order}"], *walk.span, MOST_SEGMENTS)
-    for group in walk.groups(walk.plan(_candidates(segments), _candidates(fresh))):
-        walk.take(await _pieces(connection, group))
-    return walk.page()
+    return segments, await connection.fetch(SQL[f"fresh{order}"], *walk.span, MOST_SEGMENTS, lanes)
+
+
+async def _in_news(
+    connection: Connection, walk: Walk, lanes: list[int] | None, unseen: Seen
+) -> tuple[list[Any], list[Any]]:
+    """Return those that could not be seen; the time bounds the days to look through."""
+    first, last = walk.span
+    span = (max(first, unseen.since), last)
+    words = _tsquery(walk.search.tokens)
+    segments = await connection.fetch(SQL["segments_news"], words, *span, MOST_SEGMENTS, unseen.snapshot)
+    return segments, await connection.fetch(SQL["fresh_news"], *span, MOST_SEGMENTS, lanes, unseen.snapshot)
 
 
 def _candidates(rows: Sequence[Any]) -> list[Candidate]:
@@ -140,13 +177,20 @@ def _candidates(rows: Sequence[Any]) -> list[Candidate]:
     ]
 
 
-async def _pieces(connection: Connection, candidates: Sequence[Candidate]) -> list[PieceRow]:
+async def _pieces(
+    connection: Connection,
+    candidates: Sequence[Candidate],
+    lanes: list[int] | None = None,
+    unseen: str | None = None,
+    seen: str | None = None,
+) -> list[PieceRow]:
     columns: tuple[list[Any], ...] = ([], [], [])
     for candidate in candidates:
         for column, values in zip(columns, candidate.where, strict=True):
             column.extend(values)
-    span = (min(one.first_at for one in candidates), max(one.last_at for one in candidates))
-    return [PieceRow(*row) for row in await connection.fetch(SQL["pieces"], *columns, *span)]
+    span = (min(each.first_at for each in candidates), max(each.last_at for each in candidates))
+    rows = await connection.fetch(SQL["pieces"], *columns, *span, lanes, unseen, seen)
+    return [PieceRow(*row) for row in rows]
 
 
 async def _index(connection: Connection) -> int:
@@ -175,8 +219,8 @@ async def _add_segment(connection: Connection, rows: Sequence[PieceRow]) -> int:
 
 
 async def _note_lanes(connection: Connection, candidates: Sequence[Candidate]) -> None:
-    jobs = {job_id for one in candidates for job_id in one.where[0]}
-    span = (min(one.first_at for one in candidates), max(one.last_at for one in candidates))
+    jobs = {job_id for each in candidates for job_id in each.where[0]}
+    span = (min(each.first_at for each in candidates), max(each.last_at for each in candidates))
     await connection.execute(SQL["note_lanes_of_late"], list(jobs), *span)
 
 

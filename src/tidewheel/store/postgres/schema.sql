@@ -616,7 +616,8 @@ CREATE TABLE tidewheel.log (
     last bigint NOT NULL,
     stored_at timestamp with time zone NOT NULL,
     lane integer,
-    lines text NOT NULL
+    lines text NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL
 )
 PARTITION BY RANGE (stored_at);
 
@@ -628,7 +629,10 @@ CREATE TABLE tidewheel.log_fresh (
     chars integer NOT NULL,
     jobs uuid[] NOT NULL,
     tokens bigint[] NOT NULL,
-    firsts bigint[] NOT NULL
+    firsts bigint[] NOT NULL,
+    lanes integer[] NOT NULL,
+    noted_at timestamp with time zone DEFAULT tidewheel.now() NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='5000', autovacuum_vacuum_cost_delay='0');
 
@@ -647,7 +651,8 @@ CREATE TABLE tidewheel.log_segment (
     jobs uuid[] NOT NULL,
     tokens bigint[] NOT NULL,
     firsts bigint[] NOT NULL,
-    words tsvector NOT NULL
+    words tsvector NOT NULL,
+    xid xid8 DEFAULT pg_current_xact_id() NOT NULL
 )
 PARTITION BY RANGE (last_at);
 
@@ -1029,9 +1034,13 @@ CREATE INDEX lane_queue ON tidewheel.lane USING btree (queue);
 
 CREATE INDEX limit_key_look ON tidewheel.limit_key USING btree (look_at) WHERE (look_at IS NOT NULL);
 
+CREATE INDEX log_fresh_xid ON tidewheel.log_fresh USING btree (xid);
+
 CREATE INDEX log_job ON ONLY tidewheel.log USING btree (job_id, token, first, last);
 
 CREATE INDEX log_segment_words ON ONLY tidewheel.log_segment USING gin (words);
+
+CREATE INDEX log_segment_xid ON ONLY tidewheel.log_segment USING btree (xid);
 
 CREATE INDEX occurrence_age ON tidewheel.occurrence USING btree (recorded_at);
 

@@ -14,9 +14,9 @@ from tidewheel.model.statistics import (
     StatFilter,
     StatPoint,
     StatRow,
+    Sums,
     begin_of,
     check_stat_filter,
-    points_of,
     spans_of,
 )
 from tidewheel.store.counting import Numbers, StatKey, added_up
@@ -24,6 +24,7 @@ from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import Part, store_now
 
 _COUNTED: Final = ("lane", "state", "jobs")
+_AT_ONCE: Final = 5000
 
 
 class Statistics(Part):
@@ -31,23 +32,13 @@ class Statistics(Part):
 
     async def statistics(self, where: StatFilter) -> list[StatPoint]:
         checked = check_stat_filter(where)
-        scope = (checked.tenant, checked.kind, checked.queue)
 
-        async def look(connection: Connection) -> list[StatRow]:
+        async def look(connection: Connection) -> list[StatPoint]:
             # One moment for all: a note is folded in between otherwise.
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                spans = spans_of(checked, await store_now(connection))
-                fresh = await connection.fetch(SQL["unfolded"], spans.hours_since, checked.before, *scope)
-                folded = []
-                for hour, since, before in ((True, *spans[:2]), (False, *spans[2:])):
-                    if since < before:
-                        folded += await connection.fetch(SQL["statistics"], hour, since, before, *scope)
-            return [
-                *(StatRow._make((*row[:5], from_text(row["delays"]), from_text(row["runs"]))) for row in folded),
-                *(StatRow._make((*row[:5], count(row["delays"] or ()), count(row["runs"] or ()))) for row in fresh),
-            ]
+                return await _added_up(connection, checked)
 
-        return points_of(await self._db.read(look), checked)
+        return await self._db.read(look)
 
     async def finished(self) -> dict[tuple[str, State], int]:
         found = await self._db.read(lambda connection: connection.fetch(SQL["finished"]))
@@ -68,6 +59,21 @@ class Statistics(Part):
             return len(ended) + forgotten
 
         return await self._db.transaction(fold)
+
+
+async def _added_up(connection: Connection, where: StatFilter) -> list[StatPoint]:
+    """Read some rows after the other: what would be too much is refused before all of it is here."""
+    sums, scope = Sums(where.step), (where.tenant, where.kind, where.queue)
+    spans = spans_of(where, await store_now(connection))
+    fresh = await connection.cursor(SQL["unfolded"], spans.hours_since, where.before, *scope)
+    while rows := await fresh.fetch(_AT_ONCE):
+        sums.add(StatRow._make((*row[:5], count(row["delays"] or ()), count(row["runs"] or ()))) for row in rows)
+    for hour, since, before in ((True, *spans[:2]), (False, *spans[2:])):
+        if since < before:
+            folded = await connection.cursor(SQL["statistics"], hour, since, before, *scope)
+            while rows := await folded.fetch(_AT_ONCE):
+                sums.add(StatRow._make((*row[:5], from_text(row["delays"]), from_text(row["runs"]))) for row in rows)
+    return sums.points()
 
 
 async def _add(connection: Connection, rows: Iterable[tuple[StatKey, Numbers]], *, hour: bool) -> None:

@@ -11,7 +11,7 @@ from tidewheel.model.access import Actor
 from tidewheel.model.job import Job
 from tidewheel.model.log import LogLine, LogStream
 from tidewheel.model.log_place import key_in, place_of
-from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch
+from tidewheel.model.log_query import FoundLine, LogFilter, LogKey, LogPage, LogSearch, Sight
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.states import State
 from tidewheel.store.base import Count, Counts
@@ -73,6 +73,7 @@ class FoundPage(msgspec.Struct, frozen=True):
 
     lines: list[FoundDocument]
     next_after: str | None
+    sight: str
 
 
 class Looking:
@@ -94,15 +95,22 @@ class Looking:
         return (await self._transport.post(path, None, JobDocument, safe=True, headers=headers)).record()
 
     async def search_logs(
-        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
+        self,
+        where: LogFilter,
+        *,
+        limit: int = 50,
+        after: LogKey | None = None,
+        newest_first: bool = True,
+        unseen_at: Sight | None = None,
+        seen_at: Sight | None = None,
     ) -> LogPage:
         if not 1 <= limit <= MAX_PAGE:
             raise Invalid("limit", f"must be between 1 and {MAX_PAGE}, not {limit}")
         query = _query(where) | {"limit": min(limit, MOST_SHOWN), "oldest_first": str(not newest_first).lower()}
-        query["after"] = None if after is None else place_of(after).hex()
+        query |= {"unseen_at": unseen_at, "seen_at": seen_at, "after": after and place_of(after).hex()}
         page = await self._transport.get("/v1/logs", FoundPage, query, headers=tenant_header(where.tenant))
         place = None if page.next_after is None else key_in(page.next_after)
-        return LogPage([line.record() for line in page.lines], place)
+        return LogPage([line.record() for line in page.lines], place, page.sight)
 
 
 def _query(where: LogFilter) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tidewheel.model.alert import (
     LaneFact,
     QueueFact,
     ScheduleFact,
+    SizeFact,
     TableFact,
     Window,
     WindowSpec,
@@ -36,7 +37,8 @@ from tidewheel.model.alert import (
 from tidewheel.model.notification import Event
 from tidewheel.store.access import check_keys_page
 from tidewheel.store.alert_rows import alert_of, detail_text, finding_detail, lane_of, window_of
-from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.sqlite.log_lines import unindexed
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, decode_keys, instant, json_text, micros, some, span, timedelta_of
 from tidewheel.store.sqlite.working import workers
@@ -147,6 +149,8 @@ def _facts(connection: apsw.Connection, now: int, path: Path) -> AlertFacts:
             for row in schedules
         ],
         disks=[DiskFact(path.name, shutil.disk_usage(path.parent).free)],
+        sizes=[SizeFact(path.name, value(connection, "database_size", {}))],
+        unindexed=unindexed(connection, now),
         clocks=[ClockFact(name, timedelta_of(ahead)) for name, ahead in rows(connection, "clock_facts", {"now": now})],
     )
 

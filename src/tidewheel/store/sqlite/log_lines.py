@@ -6,11 +6,13 @@ from uuid import UUID
 
 import apsw
 
+from tidewheel.errors import Invalid
 from tidewheel.model.log import LogLine
 from tidewheel.model.log_piece import Piece, StoredPiece, merge, merge_before
-from tidewheel.model.log_query import LogPage, Token
+from tidewheel.model.log_query import LogBacklog, LogPage, Sight, Token
 from tidewheel.store.log_searching import (
     FRESH_FOR,
+    MOST_COUNTED,
     MOST_SEGMENTS,
     SEGMENT_CHARS,
     SEGMENT_LINES,
@@ -23,10 +25,12 @@ from tidewheel.store.pages import LINES_BYTES, bytes_of, fills_page, one_page
 from tidewheel.store.sqlite.connection import SQL, rows
 from tidewheel.store.sqlite.searching import get
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import id_of, instant, json_text, micros, span
+from tidewheel.store.sqlite.values import id_of, instant, json_text, micros, span, timedelta_of
 
 _MOST_FRESH: Final = 200
 """How many appends are looked at to make one segment."""
+_DIGITS: Final = 19
+_MOST: Final = 2**63 - 1
 
 
 class Fresh(NamedTuple):
@@ -58,7 +62,7 @@ def append(session: Session, pieces: Sequence[Piece]) -> None:
     high = session.connection.last_insert_rowid()
     lines = sum([piece.last - piece.first + 1 for piece in pieces])
     places = {"low": high - len(pieces) + 1, "high": high, "first_at": now, "last_at": now}
-    session.run("add_fresh", **places, lines=lines, chars=sum([len(piece.lines) for piece in pieces]))
+    session.run("add_fresh", **places, lines=lines, chars=sum([len(piece.lines) for piece in pieces]), now=now)
 
 
 def logs(
@@ -95,18 +99,31 @@ def last_logs(
     return one_page(reversed(lines), limit)[::-1]
 
 
-def search(connection: apsw.Connection, walk: Walk) -> LogPage:
+def read_sight(field: str, sight: Sight) -> int:
+    """Return the last piece that could be seen: they are seen in the order of their ids. Raises Invalid."""
+    if sight.isascii() and sight.isdecimal() and len(sight) <= _DIGITS:
+        return min(int(sight), _MOST)
+    raise Invalid(field, f"is no sight that a search of this database gave: {sight[:40]!r}")
+
+
+def search(connection: apsw.Connection, walk: Walk, unseen: int | None, seen: int | None) -> LogPage:
     """See `store.log_searching.LogSearchStore.search_logs`."""
+    where = walk.search.where
+    [(last, lanes)] = rows(connection, "log_sight", {"tenant": where.tenant, "queue": where.queue, "kind": where.kind})
     words = _match(walk.search.tokens)
-    order = "" if walk.newest_first else "_first"
+    order = f"{'' if words is None else '_with'}{'' if walk.newest_first else '_first'}"
     since, until = map(micros, walk.span)
-    values = {"words": words, "since": since, "until": until}
-    segments = _candidates(connection, f"segments{'' if words is None else '_with'}{order}", values)
-    fresh = _candidates(connection, f"fresh{order}", {"since": since, "until": until})
+    values = {"since": since, "until": until, "seen": unseen or 0}
+    segments = _candidates(
+        connection, f"segments{'' if unseen is None else '_news'}{order}", {**values, "words": words}
+    )
+    fresh = _candidates(connection, f"fresh{'' if walk.newest_first else '_first'}", {**values, "lanes": lanes})
     for group in walk.groups(walk.plan(segments, fresh)):
         for candidate in group:
-            walk.take(_pieces(connection, *candidate.where))
-    return walk.page()
+            low, high = candidate.where
+            low, high = max(low, (unseen or 0) + 1), min(high, _MOST if seen is None else seen)
+            walk.take(_pieces(connection, low, high, lanes))
+    return walk.page(str(last))
 
 
 def next_segment(connection: apsw.Connection, now: int) -> Segment | None:
@@ -131,6 +148,12 @@ def keep_segment(session: Session, segment: Segment) -> int:
     return segment.lines
 
 
+def unindexed(connection: apsw.Connection, now: int) -> LogBacklog:
+    """See `store.log_searching.LogSearchStore.unindexed_logs`."""
+    [(lines, waits)] = rows(connection, "unindexed", {"now": now, "limit": MOST_COUNTED})
+    return LogBacklog(lines, timedelta_of(waits))
+
+
 def unindex(session: Session, job_id: UUID) -> None:
     """Take apart the segments with lines of a job, whose words are to be gathered anew.
 
@@ -138,11 +161,11 @@ def unindex(session: Session, job_id: UUID) -> None:
     """
     for number, *places in session.rows("fresh_of_job", id=job_id.bytes):
         session.run("remove_fresh", ids=json_text([number]))
-        session.run("add_fresh", **dict(zip(Fresh._fields[1:], places, strict=True)))
+        session.run("add_fresh", **dict(zip(Fresh._fields[1:], places, strict=True)), now=session.now)
     for number, low, high, first_at, last_at in session.rows("segments_of_job", id=job_id.bytes):
         _remove_segment(session, number)
         places = {"low": low, "high": high, "first_at": first_at, "last_at": last_at}
-        session.run("add_fresh", **places, lines=SEGMENT_LINES, chars=0)
+        session.run("add_fresh", **places, lines=SEGMENT_LINES, chars=0, now=session.now)
 
 
 def retire(session: Session, until: int, limit: int) -> int:
@@ -170,8 +193,8 @@ def _candidates(connection: apsw.Connection, query: str, values: dict[str, Any])
     return [Candidate(instant(first), instant(last), (low, high), lines) for first, last, low, high, lines in found]
 
 
-def _pieces(connection: apsw.Connection, low: int, high: int) -> list[PieceRow]:
-    found = rows(connection, "pieces", {"low": low, "high": high})
+def _pieces(connection: apsw.Connection, low: int, high: int, lanes: str | None = None) -> list[PieceRow]:
+    found = rows(connection, "pieces", {"low": low, "high": high, "lanes": lanes})
     return [
         PieceRow(id_of(job), token, first, last, lines, instant(at), *names)
         for job, token, first, last, lines, at, *names in found

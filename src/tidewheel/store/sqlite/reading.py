@@ -11,7 +11,7 @@ from tidewheel.clock import Clock
 from tidewheel.model.dependency import Relative
 from tidewheel.model.job import Attempt, Job
 from tidewheel.model.log import LogLine
-from tidewheel.model.log_query import LogFilter, LogKey, LogPage
+from tidewheel.model.log_query import LogBacklog, LogFilter, LogKey, LogPage, Sight
 from tidewheel.store.base import Counts, JobFilter
 from tidewheel.store.log_searching import Walk
 from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, Page
@@ -74,7 +74,20 @@ class Reading:
         return await self._read(lambda connection: log_lines.last_logs(connection, job_id, tenant, end, limit))
 
     async def search_logs(
-        self, where: LogFilter, *, limit: int = 50, after: LogKey | None = None, newest_first: bool = True
+        self,
+        where: LogFilter,
+        *,
+        limit: int = 50,
+        after: LogKey | None = None,
+        newest_first: bool = True,
+        unseen_at: Sight | None = None,
+        seen_at: Sight | None = None,
     ) -> LogPage:
-        walk = Walk(where, limit, after, newest_first=newest_first)
-        return await self._read(lambda connection: log_lines.search(connection, walk))
+        walk = Walk(where, limit, after, newest_first=newest_first, only_news=unseen_at is not None)
+        unseen = None if unseen_at is None else log_lines.read_sight("unseen_at", unseen_at)
+        seen = None if seen_at is None else log_lines.read_sight("seen_at", seen_at)
+        return await self._read(lambda connection: log_lines.search(connection, walk, unseen, seen))
+
+    async def unindexed_logs(self) -> LogBacklog:
+        now = micros(self._clock.now())
+        return await self._read(lambda connection: log_lines.unindexed(connection, now))

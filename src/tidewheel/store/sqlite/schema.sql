@@ -201,7 +201,9 @@ CREATE TABLE log_fresh (
     first_at INTEGER NOT NULL,
     last_at  INTEGER NOT NULL,
     lines    INTEGER NOT NULL,
-    chars    INTEGER NOT NULL
+    chars    INTEGER NOT NULL,
+    noted_at INTEGER NOT NULL,
+    lanes    TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE log_segment (

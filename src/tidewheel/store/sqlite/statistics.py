@@ -18,12 +18,12 @@ from tidewheel.model.statistics import (
     StatFilter,
     StatPoint,
     StatRow,
+    Sums,
     begin_of,
-    points_of,
     spans_of,
 )
 from tidewheel.store.counting import Numbers, StatKey, added_up
-from tidewheel.store.sqlite.connection import rows
+from tidewheel.store.sqlite.connection import SQL, rows
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import instant, json_text, micros, span
 
@@ -32,18 +32,19 @@ _durations: Final = msgspec.json.Decoder(list[int]).decode
 
 def statistics(connection: apsw.Connection, where: StatFilter, now: datetime) -> list[StatPoint]:
     """See `store.counting.StatStore.statistics`; the filter was checked."""
-    spans = spans_of(where, now)
+    sums, spans = Sums(where.step), spans_of(where, now)
     scope = {"tenant": where.tenant, "kind": where.kind, "queue": where.queue}
-    stored: list[Any] = []
     for hour, since, before in ((1, *spans[:2]), (0, *spans[2:])):
         if since < before:
             values = {"hour": hour, "since": micros(since), "before": micros(before), **scope}
-            stored += rows(connection, "statistics", values)
-    folded = [(row, from_text(row[5]), from_text(row[6])) for row in stored]
-    noted = rows(connection, "unfolded", {"since": micros(spans.hours_since), "before": micros(where.before), **scope})
-    fresh = [(row, _counted(row[5]), _counted(row[6])) for row in noted]
-    found = [StatRow._make((instant(row[0]), *row[1:5], delays, runs)) for row, delays, runs in (*folded, *fresh)]
-    return points_of(found, where)
+            folded = connection.execute(SQL["statistics"], values)
+            sums.add(
+                StatRow._make((instant(row[0]), *row[1:5], from_text(row[5]), from_text(row[6]))) for row in folded
+            )
+    values = {"since": micros(spans.hours_since), "before": micros(where.before), **scope}
+    fresh = connection.execute(SQL["unfolded"], values)
+    sums.add(StatRow._make((instant(row[0]), *row[1:5], _counted(row[5]), _counted(row[6]))) for row in fresh)
+    return sums.points()
 
 
 def finished(connection: apsw.Connection) -> dict[tuple[str, State], int]:

@@ -219,7 +219,8 @@ CREATE TABLE tidewheel.run_note (
 CREATE INDEX run_note_age ON tidewheel.run_note (updated_at);
 
 -- Lines that runs wrote, by the day on which they were stored: their own time is that of a foreign clock. A row is a
--- piece, lines `first` to `last` of one run as JSON.
+-- piece, lines `first` to `last` of one run as JSON. Commits come in another order than `stored_at`; by the transaction
+-- that stored it whoever follows lines knows which pieces could not be seen before.
 CREATE TABLE tidewheel.log (
     job_id    uuid NOT NULL,
     token     bigint NOT NULL,
@@ -227,12 +228,14 @@ CREATE TABLE tidewheel.log (
     last      bigint NOT NULL,
     stored_at timestamptz NOT NULL,
     lane      integer,
-    lines     text NOT NULL
+    lines     text NOT NULL,
+    xid       xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (stored_at);
 -- Not unique: a line that comes again may fall into another day. Readers take the first.
 CREATE INDEX log_job ON tidewheel.log (job_id, token, first, last);
 
--- Pieces whose words are not indexed yet, those of one append in a row.
+-- Pieces whose words are not indexed yet, those of one append in a row. Whoever looks for lines of few lanes passes over
+-- those of others; a lane that is not known is NULL.
 CREATE TABLE tidewheel.log_fresh (
     id       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     first_at timestamptz NOT NULL,
@@ -241,8 +244,12 @@ CREATE TABLE tidewheel.log_fresh (
     chars    integer NOT NULL,
     jobs     uuid[] NOT NULL,
     tokens   bigint[] NOT NULL,
-    firsts   bigint[] NOT NULL
+    firsts   bigint[] NOT NULL,
+    lanes    integer[] NOT NULL,
+    noted_at timestamptz NOT NULL DEFAULT tidewheel.now(),
+    xid      xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX log_fresh_xid ON tidewheel.log_fresh (xid);
 
 -- Pieces that are searched together, about a thousand lines, with all their words.
 CREATE TABLE tidewheel.log_segment (
@@ -251,9 +258,11 @@ CREATE TABLE tidewheel.log_segment (
     jobs     uuid[] NOT NULL,
     tokens   bigint[] NOT NULL,
     firsts   bigint[] NOT NULL,
-    words    tsvector NOT NULL
+    words    tsvector NOT NULL,
+    xid      xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (last_at);
 CREATE INDEX log_segment_words ON tidewheel.log_segment USING gin (words);
+CREATE INDEX log_segment_xid ON tidewheel.log_segment (xid);
 
 -- Finished jobs are counted as they finish: each batch appends what it ended, and the census folds that into rollup.
 CREATE TABLE tidewheel.tally (

@@ -112,6 +112,13 @@ SELECT 'slot ' || slot_name,
  WHERE NOT active AND restart_lsn IS NOT NULL
  ORDER BY 1
 
+-- name: database_size
+SELECT current_database()::text, pg_database_size(current_database())
+
+-- name: data_place
+-- Where the data are, if this user may know it, and the process that answers, by which one knows whether that is here.
+SELECT CASE WHEN pg_has_role('pg_read_all_settings', 'USAGE') THEN current_setting('data_directory') END, pg_backend_pid()
+
 -- name: clock_facts
 SELECT name, clock_ahead
   FROM tidewheel.worker

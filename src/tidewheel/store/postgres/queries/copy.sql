@@ -64,7 +64,8 @@ SELECT attname, format_type(atttypid, NULL)
 
 -- name: copy_fresh
 -- Words of lines that came are still to be indexed.
-INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts) VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts, lanes)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 
 -- name: copy_finish
 -- Numbers go on after the last one that came, finished jobs are counted by day, and lanes are to be read again. Fencing

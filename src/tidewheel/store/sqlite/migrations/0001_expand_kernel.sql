@@ -192,7 +192,8 @@ CREATE TABLE log (
 ) STRICT;
 CREATE INDEX log_job ON log (job_id, token, first, last);
 
--- Pieces whose words are not indexed yet, those of one append in a row.
+-- Pieces whose words are not indexed yet, those of one append in a row, and their lanes as JSON: whoever looks for lines
+-- of few lanes passes over those of others.
 CREATE TABLE log_fresh (
     id       INTEGER PRIMARY KEY AUTOINCREMENT,
     low      INTEGER NOT NULL,
@@ -200,7 +201,9 @@ CREATE TABLE log_fresh (
     first_at INTEGER NOT NULL,
     last_at  INTEGER NOT NULL,
     lines    INTEGER NOT NULL,
-    chars    INTEGER NOT NULL
+    chars    INTEGER NOT NULL,
+    noted_at INTEGER NOT NULL,
+    lanes    TEXT NOT NULL
 ) STRICT;
 
 -- Pieces that are searched together, about a thousand lines. Their words are in log_words under the same number.

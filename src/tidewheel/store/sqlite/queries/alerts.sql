@@ -70,6 +70,9 @@ SELECT name, clock_ahead
  WHERE alive AND lease_until > :now AND abs(clock_ahead) >= 1000000
  ORDER BY abs(clock_ahead)
 
+-- name: database_size
+SELECT page_count * page_size FROM pragma_page_count, pragma_page_size
+
 -- name: firing
 SELECT firing FROM alert WHERE firing IS NOT NULL
 

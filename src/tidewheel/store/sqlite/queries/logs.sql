@@ -6,8 +6,9 @@ VALUES (:job, :token, :first, :last, :now,
         coalesce(:lane, (SELECT lane FROM job WHERE id = :job), (SELECT lane FROM job_history WHERE id = :job)), :lines)
 
 -- name: add_fresh
-INSERT INTO log_fresh (low, high, first_at, last_at, lines, chars)
-VALUES (:low, :high, :first_at, :last_at, :lines, :chars)
+INSERT INTO log_fresh (low, high, first_at, last_at, lines, chars, noted_at, lanes)
+VALUES (:low, :high, :first_at, :last_at, :lines, :chars, :now,
+        (SELECT json_group_array(DISTINCT lane) FROM log WHERE id >= :low AND id <= :high))
 
 -- name: logs
 -- The next pieces beyond a line, as many as have `:limit` lines together, or `:bytes`. Their lines are read at the end, of
@@ -43,6 +44,17 @@ SELECT log.job_id, log.token, log.first, log.last, log.id, log.lines
  CROSS JOIN log ON log.id = counted.id
  WHERE counted.beyond < :limit AND counted.bytes_beyond < :bytes
 
+-- name: log_sight
+-- The last piece that can be seen, and the lanes that may have what is wanted; NULL stands for all.
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'log'), 0),
+       CASE WHEN coalesce(:tenant, :queue, :kind) IS NOT NULL THEN (
+            SELECT json_group_array(lane.id)
+              FROM lane
+              JOIN tenant ON tenant.id = lane.tenant
+             WHERE (:tenant IS NULL OR tenant.name = :tenant) AND (:queue IS NULL OR lane.queue = :queue)
+               AND (:kind IS NULL OR lane.kind = :kind))
+       END
+
 -- name: segments_with
 SELECT segment.first_at, segment.last_at, segment.low, segment.high, NULL
   FROM log_words
@@ -69,16 +81,34 @@ SELECT first_at, last_at, low, high, NULL
  WHERE :words IS NULL AND last_at >= :since AND first_at <= :until
  ORDER BY first_at
 
+-- name: segments_news_first
+-- Of pieces beyond one that was seen: the others are stored in the order of their ids.
+SELECT first_at, last_at, low, high, NULL
+  FROM log_segment
+ WHERE :words IS NULL AND high > :seen AND last_at >= :since AND first_at <= :until
+ ORDER BY first_at
+
+-- name: segments_news_with_first
+SELECT segment.first_at, segment.last_at, segment.low, segment.high, NULL
+  FROM log_segment AS segment
+ CROSS JOIN log_words ON log_words.rowid = segment.id
+ WHERE log_words MATCH :words AND segment.high > :seen AND segment.last_at >= :since AND segment.first_at <= :until
+ ORDER BY segment.first_at
+
 -- name: fresh
 SELECT first_at, last_at, low, high, lines
   FROM log_fresh
  WHERE last_at >= :since AND first_at <= :until
+   AND (:lanes IS NULL
+        OR EXISTS (SELECT 1 FROM json_each(lanes) AS own WHERE own.value IN (SELECT value FROM json_each(:lanes))))
  ORDER BY last_at DESC
 
 -- name: fresh_first
 SELECT first_at, last_at, low, high, lines
   FROM log_fresh
- WHERE last_at >= :since AND first_at <= :until
+ WHERE last_at >= :since AND first_at <= :until AND high > :seen
+   AND (:lanes IS NULL
+        OR EXISTS (SELECT 1 FROM json_each(lanes) AS own WHERE own.value IN (SELECT value FROM json_each(:lanes))))
  ORDER BY first_at
 
 -- name: pieces
@@ -92,9 +122,15 @@ SELECT log.job_id, log.token, log.first, log.last, log.lines, log.stored_at, ten
  CROSS JOIN lane ON lane.id = log.lane
  CROSS JOIN tenant ON tenant.id = lane.tenant
  WHERE log.id >= :low AND log.id <= :high
+   AND (:lanes IS NULL OR log.lane IN (SELECT value FROM json_each(:lanes)))
 
 -- name: next_fresh
 SELECT id, low, high, first_at, last_at, lines, chars FROM log_fresh ORDER BY id LIMIT :limit
+
+-- name: unindexed
+-- The first one waits longest, also if its lines were taken out of a segment and are old.
+SELECT coalesce(sum(lines), 0), coalesce(max(0, :now - min(noted_at)), 0)
+  FROM (SELECT lines, noted_at FROM log_fresh ORDER BY id LIMIT :limit)
 
 -- name: remove_fresh
 -- Only if all of them are still there: whoever comes second has nothing to add.
