@@ -29,7 +29,7 @@ from tidewheel.worker.child import Workshop
 from tidewheel.worker.execution import AGAIN_AFTER, Away, Execution, Executor, Order
 from tidewheel.worker.live import Alarm, LiveRun
 from tidewheel.worker.loop_watch import LONGEST_SILENCE
-from tidewheel.worker.preempt import most_giving, next_to_resume, room_maker
+from tidewheel.worker.preempt import most_giving, next_to_resume, preempt_of, room_maker
 from tidewheel.worker.reports import Report
 from tidewheel.worker.reserving import Reservation
 from tidewheel.worker.settler import RunKey
@@ -194,7 +194,7 @@ class Host:
 
     def _enter(self, run: Run) -> LiveRun:
         entry = self._tasks[run.kind].entry if run.kind in self._tasks else None
-        live = LiveRun(run, entry.preempt if entry else "never", self._open(run), self._alarm)
+        live = LiveRun(run, preempt_of(run, entry), self._open(run), self._alarm)
         self._live[live.key] = live
         return live
 
