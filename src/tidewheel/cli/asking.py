@@ -21,6 +21,7 @@ from tidewheel.sdk import builtin
 from tidewheel.sdk.app import App
 from tidewheel.sdk.options import JobOptions, spec_of
 from tidewheel.sdk.task import Signature
+from tidewheel.tasks.binding import ENDLESS
 from tidewheel.tasks.builtin import check_call
 from tidewheel.tasks.definition import TaskOptions
 from tidewheel.tasks.loading import load_registry
@@ -150,6 +151,8 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise Invalid("args", f'must be a JSON object such as {{"order": 7}}: {error}') from None
+    except RecursionError:
+        raise Invalid("args", ENDLESS) from None
 
 
 def _command(session: Session, work: Work, wishes: JobOptions) -> JobSpec:

@@ -19,7 +19,7 @@ MAX_HEADERS: Final = 100
 ARTIFACT: Final = "{artifact}"
 """Stands in argv for the path of the artifact."""
 _ExitCode = Annotated[int, msgspec.Meta(ge=0, le=255)]
-_place_of = re.compile(r"(.*?)(?: - at `\$\.?(.*?)`)?").fullmatch
+_place_of = re.compile(r"(.*?)(?: - at (?:`key` in )?`\$\.?(.*?)`)?").fullmatch
 _unknown_field = re.compile(r"Object contains unknown field `(.*)`.*").fullmatch
 _missing_field = re.compile(r"Object missing required field `(.*)`").fullmatch
 _CHOICES: Final = {"isolation": get_args(Isolation), "preempt": get_args(Preempt)}
@@ -105,8 +105,17 @@ def read_call(kind: str, fields: Mapping[str, Any], shape: type[CallT]) -> CallT
         return msgspec.convert(fields, shape)
     except msgspec.ValidationError as error:
         raise _invalid(kind, str(error)) from None
-    except UnicodeError as error:
-        raise Invalid("args", f"must be text that can be stored: {error}") from None
+    except UnicodeError:
+        field = next(name for name, value in fields.items() if not _is_encodable(value))
+        raise Invalid(field, "must not contain halves of surrogate pairs: they are no text") from None
+
+
+def _is_encodable(value: Any) -> bool:
+    try:
+        msgspec.json.encode(value)
+    except UnicodeError:
+        return False
+    return True
 
 
 def parse_command(args: str) -> CommandCall:

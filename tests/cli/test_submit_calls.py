@@ -60,6 +60,11 @@ def test_a_command_named_as_a_task_is_checked_too(tmp_path: Path) -> None:
     refused(tmp_path, "args.argv: must name a program", "--task", "command", "--args", "{}")
 
 
+@pytest.mark.parametrize("deep", ["[" * 50_000, '{"a":' * 20_000 + "1" + "}" * 20_000], ids=["list", "object"])
+def test_arguments_that_are_nested_without_end_are_refused_in_one_line(tmp_path: Path, deep: str) -> None:
+    refused(tmp_path, "args: must ", "--task", "shop.greet", "--args", deep)
+
+
 def refused(folder: Path, said: str, *words: str) -> None:
     wrong = tide(folder, "submit", *words)
 
