@@ -139,6 +139,28 @@ async def served() -> AsyncIterator[Served]:
     await one.close()
 
 
+async def turns(served: Served) -> None:
+    """Let everything happen for which no time must pass."""
+    for _ in range(50):
+        await served.clock.sleep(0)
+
+
+async def test_a_result_that_is_not_stored_when_a_drain_must_end_is_given_back_at_once(served: Served) -> None:
+    served.place.away = Unavailable("away")
+    served.accept(a_run(kind="large"))
+    await turns(served)
+
+    served.runner.release_running()
+    served.runner.break_off_storing()
+    await turns(served)
+
+    assert [outcome.cause for outcome in served.place.outcomes] == [Cause.RELEASED]
+    served.place.away = None
+    served.accept(a_run(kind="small"))
+    await turns(served)
+    assert [outcome.cause for outcome in served.place.outcomes[1:]] == [Cause.RETURNED]
+
+
 @pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("cut off")])
 @pytest.mark.parametrize(
     "wishes",

@@ -128,6 +128,11 @@ class Runner:
                 slot.released = True
                 self._end(slot, End.STOPPED)
 
+    def break_off_storing(self) -> None:
+        """Give back what has ended, and whose result is not stored yet."""
+        for slot in self._slots:
+            slot.storing.break_off()
+
     @property
     def busy(self) -> int:
         """How many runs are being served."""

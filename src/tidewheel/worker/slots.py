@@ -17,6 +17,7 @@ from tidewheel.model.outcome import NO_DELAY
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import End
 from tidewheel.worker.page import Page
+from tidewheel.worker.storing import Storing
 
 COPY: Final = 70
 """The exit code of a copy of a runner that a task made by forking."""
@@ -61,6 +62,7 @@ class Slot:
         self.again_after = NO_DELAY
         """How long it then waits at least."""
         self.disowned = False
+        self.storing = Storing()
         self.deadline = 0.0
         self.has_suspended = False
         self._over = False

@@ -13,11 +13,12 @@ from tidewheel.tasks.definition import COMMAND
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.wiring import files_of, open_all
 from tidewheel.worker.child import Workshop, run_child, work
+from tidewheel.worker.execution import HostTask
 from tidewheel.worker.executors.command import CommandExecutor
 from tidewheel.worker.executors.launching import LauncherOptions
 from tidewheel.worker.executors.process import ProcessExecutor
 from tidewheel.worker.floor import usual_isolation
-from tidewheel.worker.host import Host, HostTask
+from tidewheel.worker.host import Host
 from tidewheel.worker.sandbox.layers import Grounds
 
 CACHE_BYTES: Final = 2 * 1024**3
