@@ -294,6 +294,59 @@ async def test_code_that_cancels_the_task_it_ran_in_ends_no_slot(body: Callable[
     await served.close()
 
 
+async def test_what_a_run_left_behind_cannot_cancel_the_runs_that_come_after_it() -> None:
+    gate, end, left = asyncio.Event(), asyncio.Event(), []
+
+    async def cancel_later(task: "asyncio.Task[Any] | None") -> None:
+        assert task is not None
+        await gate.wait()
+        task.cancel()
+
+    async def leaves_something_behind() -> str:
+        left.append(asyncio.create_task(cancel_later(asyncio.current_task())))
+        return "1"
+
+    served = Served(odd=leaves_something_behind, waits=partial(_waits, end))
+    await served.clock.sleep(0)
+    served.accept(*(a_run(ONCE, kind="odd", job_id=uuid4()) for _ in range(3)))
+    await turns(served)
+    served.accept(*(a_run(ONCE, kind="waits", job_id=uuid4()) for _ in range(3)))
+    await turns(served)
+    gate.set()
+    await turns(served)
+    end.set()
+    await turns(served)
+
+    assert len(left) == 3
+    assert [outcome.cause for outcome in served.place.outcomes] == [Cause.RETURNED] * 6
+    await served.close()
+
+
+@pytest.mark.parametrize("suspends", [False, True])
+async def test_a_run_that_cancels_itself_and_returns_leaves_that_to_no_other(*, suspends: bool) -> None:
+    end = asyncio.Event()
+
+    async def cancels_and_returns() -> str:
+        if suspends:
+            await running.clock.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "1"
+
+    running = Served(odd=cancels_and_returns, waits=partial(_waits, end))
+    await running.clock.sleep(0)
+    for kind in ("odd", "odd", "odd", "waits", "waits", "waits"):
+        running.accept(a_run(ONCE, kind=kind, job_id=uuid4()))
+    await turns(running)
+    end.set()
+    await turns(running)
+
+    assert [outcome.cause for outcome in running.place.outcomes] == [Cause.RETURNED] * 6
+    assert not any(slot.task is None or slot.task.cancelling() for slot in running.runner._slots)
+    await running.close()
+
+
 async def test_a_run_whose_outcome_cannot_be_told_since_its_task_was_cancelled_is_given_back() -> None:
     async def cancels_and_returns() -> str:
         task = asyncio.current_task()

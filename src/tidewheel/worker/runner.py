@@ -19,7 +19,7 @@ from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools
 from tidewheel.worker.loop_watch import LONGEST_SILENCE
 from tidewheel.worker.reports import Report
 from tidewheel.worker.settler import RunKey
-from tidewheel.worker.slots import Slot
+from tidewheel.worker.slots import Slot, SlotTask
 from tidewheel.worker.store_time import StoreTime
 
 STRETCH: Final = 0.004
@@ -142,7 +142,7 @@ class Runner:
 
     async def serve(self) -> None:
         """Serve until cancelled."""
-        tasks = {asyncio.create_task(self._serve_with(slot)): slot for slot in self._slots}
+        tasks = {SlotTask(slot, self._serve_with(slot)): slot for slot in self._slots}
         for task, slot in tasks.items():
             slot.task = task
         try:
@@ -192,8 +192,21 @@ class Runner:
                     raise
             else:
                 await self._wait_for_work()
+            if slot.was_cancelled:
+                await self._shake_off(slot)
             if run is None or slot.has_suspended:
                 began = self._clock.monotonic()
+
+    async def _shake_off(self, slot: Slot) -> None:
+        """Hear a cancellation that a run asked for and did not wait for: it is not meant for the next one."""
+        slot.was_cancelled = False
+        try:
+            await self._let_others_run()
+        except asyncio.CancelledError:
+            if self._closing or slot.task is None:
+                raise
+            while slot.task.uncancel():
+                pass
 
     async def _wait_for_work(self) -> None:
         self.page.leave()
