@@ -64,7 +64,7 @@ async def measure(jobs: int, slots: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as directory:
         options = LauncherOptions(app="bench.executors:app")
         process = ProcessExecutor(options, clock=SystemClock(), directory=Path(directory), slots=slots)
-        commands = CommandExecutor(options, clock=SystemClock(), directory=Path(directory), slots=slots)
+        commands = CommandExecutor(options, clock=SystemClock(), directory=Path(directory), slots=slots, least="none")
         await process.open()
         await commands.open()
         for isolation in ISOLATIONS:

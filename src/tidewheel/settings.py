@@ -146,6 +146,13 @@ _TABLE: Final = (
         "A variable that plain functions and commands may see: NAME to pass it on, or NAME=value.",
         ("worker",),
     ),
+    Setting(
+        "least_isolation",
+        str,
+        "standard",
+        "What commands have at least: none, standard or strict. A job may ask for more, and never for less.",
+        _WORKING,
+    ),
     Setting("lease", str, "30s", "How long a silent worker keeps its jobs, from 2s to 1h.", ("worker",)),
     Setting("grace", str, "5s", "How long a run that must end has to do so by itself.", ("worker",)),
     Setting("drain", str, "30s", "How long to wait for running jobs at the first SIGTERM or Ctrl-C.", ("worker",)),

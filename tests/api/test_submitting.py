@@ -302,3 +302,51 @@ async def test_a_job_remembers_the_span_that_submitted_it_and_a_bad_header_is_ig
 
     assert await spans(one.json()["id"], bad.json()["id"]) == [span, None]
     assert await spans(*(job["id"] for job in many.json()["jobs"])) == [span, own, span]
+
+
+HTTP = {"url": "https://example.com"}
+CALLS = [
+    ("http", {}, "args/url"),
+    ("http", {"url": "example.com"}, "args/url"),
+    ("http", {**HTTP, "method": "GET /"}, "args/method"),
+    ("http", {**HTTP, "headers": {"A B": "c"}}, "args/headers"),
+    ("http", {**HTTP, "headers": {"A": "b\r\nC: d"}}, "args/headers"),
+    ("http", {**HTTP, "preempt": "requeue"}, "args/preempt"),
+    ("command", {"argv": []}, "args/argv"),
+    ("command", {"argv": ["true"], "isolation": "weak"}, "args/isolation"),
+    ("command", {"argv": ["true"], "preempt": None}, "args/preempt"),
+]
+
+
+@pytest.mark.parametrize(("kind", "args", "place"), CALLS)
+async def test_commands_and_http_calls_that_no_worker_could_do_are_refused_by_their_field(
+    api: Api, kind: str, args: object, place: str
+) -> None:
+    job = {"kind": kind, "args": args}
+    one = await api.client.post("/v1/jobs", json=job)
+    many = await api.client.post("/v1/jobs/batch", json=[{"kind": "good"}, job])
+    schedule = await api.client.post("/v1/schedules", json={**job, "name": "often", "every": "1h"})
+
+    assert pointers(one) == pointers(schedule) == [f"/{place}"]
+    assert pointers(many) == [f"/1/{place}"]
+    assert (await api.client.get("/v1/jobs")).json()["jobs"] == []
+    assert (await api.client.get("/v1/schedules")).json()["schedules"] == []
+
+
+async def test_a_schedule_is_not_changed_to_a_call_that_cannot_be_made(api: Api) -> None:
+    made = await api.client.post("/v1/schedules", json={"kind": "http", "args": HTTP, "name": "often", "every": "1h"})
+    place, version = made.headers["location"], {"if-match": made.headers["etag"]}
+    bad = {"args": {"url": "nowhere"}}
+
+    changed = await api.client.patch(place, json=bad, headers=version)
+
+    assert pointers(changed) == ["/args/url"]
+    assert (await api.client.get(place)).json()["args"] == HTTP
+
+
+async def test_what_a_command_asks_of_its_worker_is_shown_with_the_job(api: Api) -> None:
+    args = {"argv": ["true"], "isolation": "strict", "preempt": "pause"}
+
+    made = await api.client.post("/v1/jobs", json={"kind": "command", "args": args})
+
+    assert (await api.client.get(made.headers["location"])).json()["args"] == args

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidewheel import App, Concurrency, Invalid, RetryPolicy
+from tidewheel import App, Cap, Concurrency, Invalid, Rate, RetryPolicy
+from tidewheel.sdk.builtin import CommandOptions, HttpOptions
+from tidewheel.sdk.declaring import Declared
+from tidewheel.sdk.options import KNOWN
 from tidewheel.testing import in_memory
 
 
@@ -174,7 +177,7 @@ def test_an_argument_may_have_any_name(app: App) -> None:
         (b"ls", {}, "argv"),
         (["ls"], {"ok_exit_codes": 0}, "ok_exit_codes"),
         (["ls"], {"fatal_exit_codes": None}, "fatal_exit_codes"),
-        (["ls"], {"env": "\ud800"}, "command"),
+        (["ls"], {"env": "\ud800"}, "env"),
     ],
 )
 def test_commands_of_another_kind_are_refused(app: App, argv: Any, options: Any, field: str) -> None:
@@ -192,12 +195,12 @@ def test_commands_of_another_kind_are_refused(app: App, argv: Any, options: Any,
         ("GET", {"json": object()}, "json"),
         ("GET", {"json": {"a": 1j}}, "json"),
         ("GET", {"json": "\ud800"}, "json"),
-        ("GET", {"json": 1, "headers": {1: "a"}}, "http"),
+        ("GET", {"json": 1, "headers": {1: "a"}}, "headers"),
         ("GET", {"headers": ["a"]}, "headers"),
         ("GET", {"headers": None}, "headers"),
         ("GET", {"ok_statuses": 200}, "ok_statuses"),
         ("GET", {"fatal_statuses": "\ud800"}, "fatal_statuses"),
-        ("GET", {"follow_redirects": "\ud800"}, "http"),
+        ("GET", {"follow_redirects": "\ud800"}, "follow_redirects"),
     ],
 )
 def test_calls_of_another_kind_are_refused(app: App, method: Any, options: Any, field: str) -> None:
@@ -205,3 +208,56 @@ def test_calls_of_another_kind_are_refused(app: App, method: Any, options: Any, 
         app.http(method, "http://example.com", **options)
 
     assert caught.value.field == field
+
+
+def endless_tuple() -> tuple[Any, ...]:
+    deep: tuple[Any, ...] = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    return deep
+
+
+@pytest.mark.parametrize("make", [endless_list, endless_object, deep_list, endless_tuple])
+def test_no_option_may_be_nested_without_end(app: App, make: Callable[[], Any]) -> None:
+    @app.task
+    async def plain() -> None: ...
+
+    value = make()
+    asked: dict[str, Callable[[dict[str, Any]], object]] = {
+        **{f"using {name}": lambda option: plain.using(**option).enqueue() for name in KNOWN - {"connection"}},
+        **{f"command {name}": lambda option: app.command(["true"], **option) for name in _OWN_OF_COMMANDS},
+        **{f"http {name}": lambda option: app.http("GET", "http://a", **option) for name in _OWN_OF_CALLS},
+        **{f"task {name}": lambda option: app.task(**option)(_function) for name in Declared.__annotations__},
+    }
+    for what, ask in asked.items():
+        field = what.partition(" ")[2]
+        with pytest.raises(Invalid) as caught:
+            ask({field: value})
+        assert "ecursion" not in caught.value.why, what
+        assert len(caught.value.why) < 300, what
+        assert caught.value.field.startswith(_FIELDS.get(what, field)), what
+
+
+def _function() -> None: ...
+
+
+_OWN_OF_COMMANDS = CommandOptions.__annotations__.keys() - KNOWN
+_OWN_OF_CALLS = HttpOptions.__annotations__.keys() - KNOWN
+_FIELDS = {"task name": "kind", "task needs_labels": "needs"}
+"""What is called otherwise in the error."""
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        lambda value: {"rate": Rate(value)},
+        lambda value: {"cap": Cap(value)},
+        lambda value: {"concurrency": Concurrency(value)},
+    ],
+    ids=["rate", "cap", "concurrency"],
+)
+def test_no_limit_may_be_nested_without_end(app: App, limit: Callable[[Any], Any]) -> None:
+    with pytest.raises(Invalid) as caught:
+        app.task(**limit(deep_list()))(_function)
+
+    assert caught.value.field in limit(1)

@@ -52,11 +52,14 @@ def test_a_command_may_say_how_its_exit_codes_are_read_and_be_an_artifact(app: A
         ([], {}, "argv"),
         ([""], {}, "argv"),
         (["a\0"], {}, "argv"),
-        ([1], {}, "command"),
+        ([1], {}, "argv[0]"),
         (["a"], {"env": {"A=": "b"}}, "env"),
-        (["a"], {"env": ["A"]}, "command"),
+        (["a"], {"env": ["A"]}, "env"),
         (["a"], {"shell": True}, "shell"),
         (["a"], {"priority": "urgent"}, "priority"),
+        (["a"], {"isolation": "some"}, "isolation"),
+        (["a"], {"isolation": ["strict"]}, "isolation"),
+        (["a"], {"preempt": "always"}, "preempt"),
     ],
 )
 def test_commands_that_cannot_be_started_are_refused(app: App, argv: Any, options: Any, field: str) -> None:
@@ -75,7 +78,9 @@ def test_commands_that_cannot_be_started_are_refused(app: App, argv: Any, option
         ("http://example.com", {"headers": {"A B": "c"}}, "headers"),
         ("http://example.com", {"answer_within": "never"}, "answer_within"),
         ("http://example.com", {"answer_within": 0}, "timeout"),
-        ("http://example.com", {"ok_statuses": ["x"]}, "http"),
+        ("http://example.com", {"ok_statuses": ["x"]}, "ok_statuses[0]"),
+        ("http://example.com", {"isolation": "strict"}, "isolation"),
+        ("http://example.com", {"preempt": "requeue"}, "preempt"),
         ("http://example.com", {"verify": False}, "verify"),
     ],
 )
@@ -100,3 +105,14 @@ def test_resources_of_a_command_are_checked_as_those_of_a_task(app: App, resourc
         app.command(["make"], resources=resources)
 
     assert caught.value.field == "resources"
+
+
+def test_a_command_may_say_how_far_it_is_kept_apart_and_for_whom_it_makes_way(app: App) -> None:
+    job = app.command(["make"], isolation="strict", preempt="pause")
+
+    assert job.info().args == {"argv": ["make"], "isolation": "strict", "preempt": "pause"}
+
+
+def test_why_an_http_call_has_no_isolation_is_said(app: App) -> None:
+    with pytest.raises(Invalid, match="isolation: is for commands: an HTTP call is made by the worker itself"):
+        app.http("GET", "http://example.com", isolation="strict")  # type: ignore[call-arg] # that is the point

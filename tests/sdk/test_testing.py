@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidewheel import App, Conflict, Context, Fatal, JobFailed, Retry, RetryPolicy, State
+from tidewheel import App, Conflict, Context, Fatal, JobFailed, Retry, RetryPolicy, State, chain
 from tidewheel.model.states import Cause
 from tidewheel.testing import InMemory, in_memory
 
@@ -260,3 +260,39 @@ def test_the_real_store_is_back_afterwards(tmp_path: Any) -> None:
             assert len(test.enqueued()) == 1
         assert not Path(folder).exists()
         assert before.state() is State.QUEUED
+
+
+def test_a_large_result_is_fetched_and_handed_on(app: App, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TIDE_BLOBS", (tmp_path / "real").as_uri())
+
+    @app.task
+    def large() -> str:
+        return "x" * 100_000
+
+    @app.task
+    def length(text: str) -> int:
+        return len(text)
+
+    with in_memory(app) as test:
+        job = chain(large.s(), length.s()).enqueue()
+        assert [ran.state for ran in test.run_inline()] == [State.SUCCEEDED] * 2
+        assert job.result() == 100_000
+    assert not (tmp_path / "real").exists(), "what is stored elsewhere is none of a test's business"
+
+
+async def test_whoever_ends_a_test_is_heard_though_a_task_would_not_listen(app: App) -> None:
+    begun = asyncio.Event()
+
+    @app.task
+    async def stubborn() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with in_memory(app) as test:
+        job = await stubborn.aenqueue()
+        running = asyncio.create_task(test.arun_inline())
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert (await job.ainfo()).failures == 0

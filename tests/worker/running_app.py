@@ -423,3 +423,43 @@ def urgent_shared(until: str) -> tuple[float, float]:
 @app.task(name="urgent", priority="high")
 def urgent(until: str) -> tuple[float, float]:
     return stay(until)
+
+
+# Endings
+
+ONCE_MORE = RetryPolicy(max_attempts=2, delay=timedelta(hours=1), jitter="none")
+
+
+@app.task(name="ends.plain", retry=ONCE_MORE)
+def ends_plain(how: str) -> Any:
+    if how == "timeout":
+        time.sleep(1)
+    return _end(how)
+
+
+@app.task(name="ends.async", retry=ONCE_MORE)
+async def ends_async(how: str) -> Any:
+    if how == "timeout":
+        await asyncio.sleep(1)
+    if how == "cancels itself":
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+    return _end(how)
+
+
+def _end(how: str) -> Any:
+    endings: dict[str, BaseException] = {
+        "retry": Retry("not now", after=60),
+        "fatal": Fatal("never"),
+        "error": ValueError("wrong"),
+        "exit": SystemExit(3),
+        "exit with words": SystemExit("enough"),
+        "interrupt": KeyboardInterrupt(),
+        "cancelled": asyncio.CancelledError("why"),
+        "no memory": MemoryError(),
+    }
+    if how in endings:
+        raise endings[how]
+    return {"large": "x" * 100_000, "too large": "x" * (65 << 20), "not JSON": object(), "null": None}.get(how, [how])

@@ -20,8 +20,9 @@ from tidewheel.model.states import Cause
 from tidewheel.store.base import ClaimRequest
 from tidewheel.tasks.definition import Preempt
 from tidewheel.tasks.registry import CatalogueEntry
-from tidewheel.worker.execution import End, Ended, Order
-from tidewheel.worker.host import Host, HostTask
+from tidewheel.worker import child
+from tidewheel.worker.execution import End, Ended, HostTask, Order
+from tidewheel.worker.host import Host
 
 GPU = Needs(resources={"gpu": 1})
 PATIENCE = 10.0
@@ -73,7 +74,7 @@ class Stage:
         workshop = SimpleNamespace(
             setup=setup,
             store=SimpleNamespace(epoch=1),
-            settler=SimpleNamespace(add=self.outcomes.append, unstored=set()),
+            settler=SimpleNamespace(add=self.outcomes.append, unstored=set(), drained=nothing),
             reports=SimpleNamespace(open=lambda _: a_report()),
             handover=SimpleNamespace(args=no_args, saved=nothing, place=in_place, keep_files=self._keep),
             page=MagicMock(),
@@ -83,7 +84,8 @@ class Stage:
         tasks: dict[str, HostTask] = {
             kind: HostTask(cast("Any", self), CatalogueEntry(kind=kind, mode="process", preempt=kind)) for kind in KINDS
         }
-        self.host = Host(tasks, cast("Any", workshop), ClaimRequest(worker_id=uuid4(), limit=1))
+        self.workshop = cast("Any", workshop)
+        self.host = Host(tasks, self.workshop, ClaimRequest(worker_id=uuid4(), limit=1))
 
     async def _keep(self, *of: object) -> None:
         await self.keep_files(*of)  # as the test has it by then
@@ -159,6 +161,62 @@ async def test_a_run_that_has_ended_and_stores_its_files_is_not_given_back_by_a_
     await storing.wait()
     stage.host.release_running()
     stored.set()
+    await eventually(lambda: stage.outcomes)
+
+    assert stage.causes == {run.job_id: Cause.RETURNED}
+
+
+async def test_a_run_whose_files_are_not_stored_when_a_drain_must_end_is_given_back_at_once() -> None:
+    stage, storing = Stage(), asyncio.Event()
+
+    async def keep(*_: object) -> None:
+        storing.set()
+        await asyncio.Event().wait()
+
+    stage.keep_files = keep
+    run = await stage.taken("never")
+    stage.begun[run.job_id].end(End.RETURNED)
+    await storing.wait()
+    stage.host.release_running()
+    stage.host.break_off_storing()
+    stage.host.break_off_storing()
+    await eventually(lambda: stage.outcomes and not stage.host.busy)
+
+    assert stage.causes == {run.job_id: Cause.RELEASED}
+    stage.keep_files = nothing
+    other = await stage.taken("never")
+    stage.begun[other.job_id].end(End.RETURNED)
+    await eventually(lambda: other.job_id in stage.causes)
+    assert stage.causes[other.job_id] is Cause.RETURNED, "nothing of it hits the next"
+
+
+async def test_a_drain_does_not_wait_for_files_once_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "STOP_WITHIN", 10 * PATIENCE)
+    stage, storing = Stage(), asyncio.Event()
+
+    async def keep(*_: object) -> None:
+        storing.set()
+        await asyncio.Event().wait()
+
+    stage.keep_files = keep
+    run = await stage.taken("never")
+    stage.begun[run.job_id].end(End.RETURNED)
+    await storing.wait()
+    draining = child.Child(stage.workshop, stage.host)
+    draining._drain_until = 0.0
+    async with asyncio.timeout(PATIENCE):
+        await draining._drain()
+
+    assert stage.causes == {run.job_id: Cause.RELEASED}
+
+
+async def test_breaking_off_leaves_alone_what_stores_nothing() -> None:
+    stage = Stage()
+    run = await stage.taken("never")
+    await settle()
+    stage.host.break_off_storing()
+    stage.begun[run.job_id].end(End.RETURNED)
+    stage.host.break_off_storing()
     await eventually(lambda: stage.outcomes)
 
     assert stage.causes == {run.job_id: Cause.RETURNED}

@@ -139,6 +139,28 @@ async def served() -> AsyncIterator[Served]:
     await one.close()
 
 
+async def turns(served: Served) -> None:
+    """Let everything happen for which no time must pass."""
+    for _ in range(50):
+        await served.clock.sleep(0)
+
+
+async def test_a_result_that_is_not_stored_when_a_drain_must_end_is_given_back_at_once(served: Served) -> None:
+    served.place.away = Unavailable("away")
+    served.accept(a_run(kind="large"))
+    await turns(served)
+
+    served.runner.release_running()
+    served.runner.break_off_storing()
+    await turns(served)
+
+    assert [outcome.cause for outcome in served.place.outcomes] == [Cause.RELEASED]
+    served.place.away = None
+    served.accept(a_run(kind="small"))
+    await turns(served)
+    assert [outcome.cause for outcome in served.place.outcomes[1:]] == [Cause.RETURNED]
+
+
 @pytest.mark.parametrize("error", [Unavailable("away"), OutcomeUnknown("cut off")])
 @pytest.mark.parametrize(
     "wishes",
@@ -270,6 +292,59 @@ async def test_code_that_cancels_the_task_it_ran_in_ends_no_slot(body: Callable[
         slot.task is not None and not slot.task.done() and not slot.task.cancelling() for slot in served.runner._slots
     )
     await served.close()
+
+
+async def test_what_a_run_left_behind_cannot_cancel_the_runs_that_come_after_it() -> None:
+    gate, end, left = asyncio.Event(), asyncio.Event(), []
+
+    async def cancel_later(task: "asyncio.Task[Any] | None") -> None:
+        assert task is not None
+        await gate.wait()
+        task.cancel()
+
+    async def leaves_something_behind() -> str:
+        left.append(asyncio.create_task(cancel_later(asyncio.current_task())))
+        return "1"
+
+    served = Served(odd=leaves_something_behind, waits=partial(_waits, end))
+    await served.clock.sleep(0)
+    served.accept(*(a_run(ONCE, kind="odd", job_id=uuid4()) for _ in range(3)))
+    await turns(served)
+    served.accept(*(a_run(ONCE, kind="waits", job_id=uuid4()) for _ in range(3)))
+    await turns(served)
+    gate.set()
+    await turns(served)
+    end.set()
+    await turns(served)
+
+    assert len(left) == 3
+    assert [outcome.cause for outcome in served.place.outcomes] == [Cause.RETURNED] * 6
+    await served.close()
+
+
+@pytest.mark.parametrize("suspends", [False, True])
+async def test_a_run_that_cancels_itself_and_returns_leaves_that_to_no_other(*, suspends: bool) -> None:
+    end = asyncio.Event()
+
+    async def cancels_and_returns() -> str:
+        if suspends:
+            await running.clock.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "1"
+
+    running = Served(odd=cancels_and_returns, waits=partial(_waits, end))
+    await running.clock.sleep(0)
+    for kind in ("odd", "odd", "odd", "waits", "waits", "waits"):
+        running.accept(a_run(ONCE, kind=kind, job_id=uuid4()))
+    await turns(running)
+    end.set()
+    await turns(running)
+
+    assert [outcome.cause for outcome in running.place.outcomes] == [Cause.RETURNED] * 6
+    assert not any(slot.task is None or slot.task.cancelling() for slot in running.runner._slots)
+    await running.close()
 
 
 async def test_a_run_whose_outcome_cannot_be_told_since_its_task_was_cancelled_is_given_back() -> None:

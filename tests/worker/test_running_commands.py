@@ -159,3 +159,26 @@ def test_an_http_job_makes_its_call_and_tries_again(scene: Scene, server: Thread
     tokens = [headers["tide-fencing-token"].rpartition(":")[2] for headers in Handler.asked]
     assert tokens == ["1", "2"]
     assert scene.attempts(job)[0].error.reason == "retry"
+
+
+def test_a_command_may_be_kept_further_apart_than_others_and_not_less_than_the_operator_wants(scene: Scene) -> None:
+    strict, none = (command(scene, "exit 0", isolation=wish) for wish in ("strict", "none"))
+
+    info = none.wait("60s")
+    assert (info.state, info.token) == (State.DEAD, 1)
+    assert info.error is not None
+    assert info.error.message == "isolation: must be at least standard on this worker, not none"
+    assert strict.wait("60s").state is State.SUCCEEDED
+    [attempt] = scene.attempts(strict)
+    assert {"network-namespace", "landlock-tcp"} & set(attempt.usage.isolation)
+
+
+def test_an_operator_may_want_all_commands_to_be_strict(empty_scene: Scene) -> None:
+    empty_scene.start("--slots", "1", "--inline", "0", "--least-isolation", "strict")
+
+    job, less = command(empty_scene, "exit 0"), command(empty_scene, "exit 0", isolation="standard")
+
+    assert job.wait("60s").state is State.SUCCEEDED
+    [attempt] = empty_scene.attempts(job)
+    assert {"network-namespace", "landlock-tcp"} & set(attempt.usage.isolation)
+    assert less.wait("60s").state is State.DEAD

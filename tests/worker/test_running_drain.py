@@ -1,10 +1,12 @@
 """SIGTERM: what is short may finish, the rest is given back at once, and nothing is left."""
 
 import signal
+import socket
+from collections.abc import Iterator
 
 import pytest
 
-from tests.worker.running import CLOCK, Scene, until
+from tests.worker.running import CLOCK, DEADLINE, Scene, until
 from tidewheel.model.states import State
 
 pytestmark = [
@@ -57,3 +59,33 @@ def test_a_second_signal_hurries(empty_scene: Scene) -> None:
     assert worker.gone() == 0, worker.said
     assert [(job.info().state, job.info().losses) for job in jobs] == [(State.QUEUED, 0)] * 2
     assert ended(scene)
+
+
+@pytest.fixture
+def silent_blobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """Where blobs are sent to, and never answered."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(DEADLINE)
+        yield server
+
+
+@pytest.mark.parametrize("task", ["command", "text.async"])
+def test_what_is_not_stored_within_the_time_of_a_drain_is_given_back(
+    empty_scene: Scene, silent_blobs: socket.socket, task: str
+) -> None:
+    scene, port = empty_scene, silent_blobs.getsockname()[1]
+    blobs = f"s3://bucket/prefix?endpoint=http://127.0.0.1:{port}&region=us-east-1"
+    worker = scene.start("--slots", "1", "--drain", "0s", "--blobs", blobs)
+    script = "echo all > $TIDE_OUTPUT_DIR/file"
+    job = scene.app.command(["sh", "-c", script]) if task == "command" else scene.enqueue(task, 200_000)
+    sending, _ = silent_blobs.accept()
+
+    with sending:
+        worker.tell(signal.SIGTERM)
+        assert worker.gone() == 0, worker.said
+
+    info = job.info()
+    assert (info.state, info.failures, info.losses) == (State.QUEUED, 0, 0)
+    assert "Traceback" not in worker.said

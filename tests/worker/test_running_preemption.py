@@ -7,6 +7,7 @@ import pytest
 
 from tests.worker.running import CLOCK, Scene, until
 from tidewheel.model.states import State
+from tidewheel.tasks.definition import Preempt
 
 pytestmark = pytest.mark.slow
 OPTIONS = ("--slots", "2", "--inline", "0")
@@ -111,3 +112,24 @@ def test_a_paused_run_whose_worker_is_killed_runs_elsewhere(empty_scene: Scene) 
     for job in (low, urgent):
         info = job.wait("60s")
         assert (info.state, info.token, info.losses, info.paused) == (State.SUCCEEDED, 2, 1, False)
+
+
+@pytest.mark.parametrize("preempt", ["pause", "requeue"])
+def test_a_command_that_says_so_makes_way_for_an_urgent_job(empty_scene: Scene, preempt: Preempt) -> None:
+    scene = empty_scene
+    scene.start("--slots", "1", "--inline", "0")
+    flag, urgent_flag = scene.flag(), scene.flag()
+    script = f"while [ ! -e {flag} ]; do sleep 0.05; done"
+    low = scene.running(scene.app.command(["sh", "-c", script], preempt=preempt, priority="low"))
+    urgent = scene.running(scene.enqueue("urgent", str(urgent_flag)))
+
+    def has_made_way() -> bool:
+        info = low.info()
+        return info.paused if preempt == "pause" else info.state is State.QUEUED
+
+    until(has_made_way, "the command to make way")
+    urgent_flag.touch()
+    flag.touch()
+
+    assert urgent.wait("60s").state is State.SUCCEEDED
+    assert (low.wait("60s").state, low.info().failures) == (State.SUCCEEDED, 0)

@@ -21,6 +21,8 @@ from tidewheel.sdk import builtin
 from tidewheel.sdk.app import App
 from tidewheel.sdk.options import JobOptions, spec_of
 from tidewheel.sdk.task import Signature
+from tidewheel.tasks.binding import ENDLESS
+from tidewheel.tasks.builtin import check_call
 from tidewheel.tasks.definition import TaskOptions
 from tidewheel.tasks.loading import load_registry
 from tidewheel.wiring import blobs_url
@@ -43,6 +45,20 @@ Artifact = Annotated[
 Wants = Annotated[
     list[str], typer.Option("--resource", help="What a worker must have free for it, such as memory=2GiB; repeatable.")
 ]
+Apart = Annotated[
+    str | None,
+    typer.Option(
+        "--isolation",
+        help="How far a command is kept apart: none, standard or strict, and never less than its worker demands.",
+    ),
+]
+Yielding = Annotated[
+    str | None,
+    typer.Option(
+        "--preempt",
+        help="What may happen to a command for a more urgent job: never, pause or requeue.  [default: never]",
+    ),
+]
 Level = Annotated[str | None, typer.Option("--priority", help="high, medium or low.  [default: medium]")]
 QueueName = Annotated[str | None, typer.Option("--queue", help="The queue to put it in.  [default: default]")]
 Labels = Annotated[list[str], typer.Option("--label", help="A label, such as team=web; may be repeated.")]
@@ -62,11 +78,20 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     artifact: Artifact = None
     blobs: Blobs = None
     resource: Wants = []
+    isolation: Apart = None
+    preempt: Yielding = None
 
     @property
     def given(self) -> bool:
         """Whether anything was."""
-        return bool(self.argv or self.resource) or self.task is not None or self.artifact is not None
+        others = (self.task, self.artifact, *self.standing.values())
+        return bool(self.argv or self.resource) or any(other is not None for other in others)
+
+    @property
+    def standing(self) -> dict[str, str]:
+        """How a command stands to the machine and to other runs, as far as that was given."""
+        given = {"isolation": self.isolation, "preempt": self.preempt}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,8 +130,11 @@ def _job_of(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
         return _command(session, work, wishes)
     if work.argv or work.artifact is not None:
         raise Invalid("task", "cannot be given together with a command")
+    for option in work.standing:
+        raise Invalid(option, "is for a command: a task has what it is declared with")
     args = {} if work.args is None else parse_arguments(work.args)
     if work.app is None:
+        check_call(work.task, args)
         now = SystemClock().now()
         return spec_of(work.task, args, TaskOptions(), wishes, now, tenant=session.tenant)
     app = load_registry(work.app)
@@ -123,12 +151,14 @@ def parse_arguments(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
         raise Invalid("args", f'must be a JSON object such as {{"order": 7}}: {error}') from None
+    except RecursionError:
+        raise Invalid("args", ENDLESS) from None
 
 
 def _command(session: Session, work: Work, wishes: JobOptions) -> JobSpec:
     if work.args is not None:
         raise Invalid("args", "are for a task: name it by --task, or put the command's arguments after --")
-    options: Any = {**wishes}
+    options: Any = {**wishes, **work.standing}
     if work.artifact is not None:
         options["artifact"] = _digest(session, work.artifact, work.blobs)
     return builtin.command(session.app(), list(work.argv), options).spec

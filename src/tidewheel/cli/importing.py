@@ -21,6 +21,7 @@ from tidewheel.errors import Invalid, NameTaken
 from tidewheel.model.schedule import ScheduleSpec
 from tidewheel.sdk.options import JobOptions, spec_of
 from tidewheel.store.base import Store
+from tidewheel.tasks.binding import ENDLESS
 from tidewheel.tasks.definition import TaskOptions
 from tidewheel.tasks.scheduling import schedule_of
 from tidewheel.triggers import describe
@@ -164,6 +165,8 @@ def _json(text: str) -> object:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise Invalid("source", f"is no JSON: {error}") from None
+    except RecursionError:
+        raise Invalid("source", ENDLESS) from None
 
 
 def _from_module(source: str) -> tuple[object, str]:

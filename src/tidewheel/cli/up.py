@@ -21,6 +21,7 @@ from tidewheel.cli.worker import (
     AlertBounds,
     App,
     KeepFor,
+    LeastIsolation,
     LogFormat,
     LogLevel,
     MaxAge,
@@ -34,6 +35,7 @@ from tidewheel.model.retention import parse_upkeep
 from tidewheel.observe.own_log import announce, log_setup, write_log
 from tidewheel.observe.tracing import check_endpoint
 from tidewheel.wiring import database_of, without_secrets
+from tidewheel.worker.floor import parse_isolation
 from tidewheel.worker.link import ServerSetup
 
 DRAIN = 10.0
@@ -47,6 +49,7 @@ def up(
     blobs: Blobs = default("blobs"),
     slots: Slots = default("slots"),
     secrets: SecretsFolder = default("secrets"),
+    least_isolation: LeastIsolation = default("least_isolation"),
     keep: KeepFor = default("keep"),
     max_age: MaxAge = default("max_age"),
     notify_private: NotifyPrivate = default("notify_private"),
@@ -94,6 +97,7 @@ def up(
         plan = plan_of(database, app=app, blobs=blobs, slots=slots, secrets=secrets)
         plan = msgspec.structs.replace(
             plan,
+            least_isolation=parse_isolation(least_isolation, "least-isolation"),
             servers=1,
             serve=serve,
             log=log,

@@ -30,6 +30,7 @@ from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.wiring import blobs_url, is_server, open_blobs, open_store, secret_files
 from tidewheel.worker.declaring import declare
 from tidewheel.worker.executors.describing import describe
+from tidewheel.worker.floor import parse_isolation
 from tidewheel.worker.metrics_port import MetricsPort
 from tidewheel.worker.plan import Modules, WorkerPlan, members_of
 from tidewheel.worker.sandbox import allotment
@@ -51,6 +52,7 @@ Slots = Annotated[int | None, setting("slots", min=0)]
 Resource = Annotated[list[str], setting("resource")]
 Label = Annotated[list[str], setting("label")]
 Env = Annotated[list[str], setting("env")]
+LeastIsolation = Annotated[str, setting("least_isolation")]
 Lease = Annotated[str, setting("lease")]
 Grace = Annotated[str, setting("grace")]
 LongestPause = Annotated[str, setting("longest_pause")]
@@ -81,6 +83,7 @@ def worker(
     resource: Resource = default("resource"),
     label: Label = default("label"),
     env: Env = default("env"),
+    least_isolation: LeastIsolation = default("least_isolation"),
     lease: Lease = default("lease"),
     grace: Grace = default("grace"),
     drain: DrainFor = default("drain"),
@@ -108,6 +111,7 @@ def worker(
         concurrency=concurrency,
         keeper=keeper and not is_server(database),
         environment=_environment(env),
+        least_isolation=parse_isolation(least_isolation, "least-isolation"),
         offer=Offer(resources=_resources(resource), labels=parse_labels(label)),
         ttl=parse_duration(lease, "lease"),
         grace=parse_duration(grace, "grace"),

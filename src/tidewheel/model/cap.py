@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeVar, get_args
 import msgspec
 
 from tidewheel.errors import Invalid, QueueFull
-from tidewheel.model.checks import check_name
+from tidewheel.model.checks import check_name, shown
 
 Overflow = Literal["reject", "drop_oldest", "replace"]
 """`reject`: the submit fails. `drop_oldest`: whoever is first in line is dropped. `replace`: whoever is last in line is
@@ -58,9 +58,9 @@ def check_cap(cap: QueueCap) -> QueueCap:
 def check_waiting(field: str, most: object, overflow: object) -> None:
     """Refuse a number of jobs that cannot be a cap, and what cannot happen to one too many."""
     if type(most) is not int or not 1 <= most <= MOST:
-        raise Invalid(field, f"must be between 1 and {MOST}, not {most}; close a gate to stop a queue")
+        raise Invalid(field, f"must be between 1 and {MOST}, not {shown(most)}; close a gate to stop a queue")
     if overflow not in get_args(Overflow):
-        raise Invalid("overflow", f"must be one of {', '.join(get_args(Overflow))}, not {overflow!r}")
+        raise Invalid("overflow", f"must be one of {', '.join(get_args(Overflow))}, not {shown(overflow)}")
 
 
 def is_cap_key(key: str) -> bool:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Conflict, Invalid
-from tidewheel.model.checks import check_instant, check_name
+from tidewheel.model.checks import check_instant, check_name, shown
 from tidewheel.model.fingerprint import check_fingerprint
 from tidewheel.model.job import Job
 from tidewheel.model.outcome import Failure
@@ -75,7 +75,7 @@ def check_rate(rate: object) -> float | None:
     if rate is None:
         return None
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not isfinite(rate):
-        raise Invalid("rate", f"must be a number of jobs a second, not {str(rate)[:40]!r}")
+        raise Invalid("rate", f"must be a number of jobs a second, not {shown(rate)}")
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise Invalid("rate", f"must be between {LEAST_RATE:g} and {MOST_RATE:g} jobs a second, not {rate:g}")
     return float(rate)

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 from tidewheel.model.states import State
 
 OnParentFailure = Literal["skip", "run", "hold"]
@@ -36,7 +37,7 @@ class Relative(msgspec.Struct, frozen=True):
 def check_after(after: object, policy: object) -> None:
     """Refuse parents that cannot be any, and policies that there are not."""
     if policy not in ("skip", "run", "hold"):
-        raise Invalid("on_parent_failure", f"must be skip, run or hold, not {policy!r}")
+        raise Invalid("on_parent_failure", f"must be skip, run or hold, not {shown(policy)}")
     if not isinstance(after, tuple | list) or not all(isinstance(parent, UUID) for parent in after):
         raise Invalid("after", "must be a list of job ids")
     if len(after) > MAX_PARENTS:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Final
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 from tidewheel.model.outcome import Failure
 
 LENGTH: Final = 16
@@ -52,7 +53,7 @@ def normal_form(message: str) -> str:
 def check_fingerprint(field: str, value: object) -> str:
     """Return a fingerprint that may be one."""
     if not isinstance(value, str) or not _is_fingerprint(value):
-        raise Invalid(field, f"must be {LENGTH} hexadecimal digits, not {str(value)[:40]!r}")
+        raise Invalid(field, f"must be {LENGTH} hexadecimal digits, not {shown(value)}")
     return value
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_instant, check_name, check_text
+from tidewheel.model.checks import check_instant, check_name, check_text, shown
 from tidewheel.model.pace import check_rate
 
 LONGEST: Final = timedelta(days=3650)
@@ -89,7 +89,7 @@ def _check_end(spec: GateSpec) -> None:
 
 def _check_mode(spec: GateSpec) -> None:
     if not isinstance(spec.stop_running, bool):
-        raise Invalid("stop_running", f"must be true or false, not {str(spec.stop_running)[:40]!r}")
+        raise Invalid("stop_running", f"must be true or false, not {shown(spec.stop_running)}")
     if spec.mode is not GateMode.SLOW:
         if spec.rate is not None:
             raise Invalid("rate", f"is for slow gates, and this one is to {spec.mode}")

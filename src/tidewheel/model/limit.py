@@ -9,7 +9,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.bucket import Level
 from tidewheel.model.cap import CAP_MARK, KeyCap, Overflow, check_waiting, is_cap_key
-from tidewheel.model.checks import check_key, check_name
+from tidewheel.model.checks import check_key, check_name, shown
 from tidewheel.model.order import passed_over, turns_by_age
 from tidewheel.model.rate import Pace, check_pace, next_token
 
@@ -82,7 +82,7 @@ def check_bounds(most: int | None, rate: Pace | None) -> None:
 
 def _check_most(most: object) -> None:
     if type(most) is not int:
-        raise Invalid("most", f"must be a whole number, not {str(most)[:40]!r}")
+        raise Invalid("most", f"must be a whole number, not {shown(most)}")
     if abs(most) > MOST:
         raise Invalid("most", f"must be between 1 and {MOST}")
     if most < 1:

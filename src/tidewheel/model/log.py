@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import FIRST_INSTANT, LAST_INSTANT, check_instant, clean_text, is_storable
+from tidewheel.model.checks import FIRST_INSTANT, LAST_INSTANT, check_instant, clean_text, is_storable, shown
 
 LogStream = Literal["stdout", "stderr", "log", "system"]
 
@@ -61,7 +61,7 @@ def _is_fine_mark(stream: str, level: str | None) -> bool:
 
 def _check(line: LogLine, field: str) -> LogLine:
     if line.stream not in _STREAMS:
-        raise Invalid(f"{field}.stream", f"must be one of {', '.join(_STREAMS)}, not {line.stream!r:.40}")
+        raise Invalid(f"{field}.stream", f"must be one of {', '.join(_STREAMS)}, not {shown(line.stream)}")
     for name, value in (("token", line.token), ("number", line.number)):
         if not 0 <= value <= _MOST:
             raise Invalid(f"{field}.{name}", f"must not be negative or beyond 63 bits, but is {value}")

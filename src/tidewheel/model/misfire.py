@@ -18,7 +18,7 @@ from typing import Final, Literal, assert_never, get_args
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import MAX_DELAY, check_count, check_duration, duration_text
+from tidewheel.model.checks import MAX_DELAY, check_count, check_duration, duration_text, shown
 
 MAX_CATCH_UP: Final = 1000
 
@@ -68,7 +68,9 @@ def plan_catch_up(missed: Sequence[datetime], policy: Misfire, now: datetime) ->
 def check_misfire(misfire: Misfire, field: str = "misfire") -> Misfire:
     """Refuse limits and graces that make no sense."""
     if misfire.policy not in get_args(MisfirePolicy):
-        raise Invalid(f"{field}.policy", f"must be one of {', '.join(get_args(MisfirePolicy))}, not {misfire.policy!r}")
+        raise Invalid(
+            f"{field}.policy", f"must be one of {', '.join(get_args(MisfirePolicy))}, not {shown(misfire.policy)}"
+        )
     check_count(f"{field}.most", misfire.most, 1, MAX_CATCH_UP)
     check_duration(f"{field}.grace", misfire.grace, timedelta(0), MAX_DELAY)
     return misfire

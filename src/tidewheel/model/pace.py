@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from tidewheel.errors import Invalid
 from tidewheel.model.bucket import Bucket, Level
+from tidewheel.model.checks import shown
 
 LEAST_RATE: Final = 1 / 86_400
 MOST_RATE: Final = 100_000.0
@@ -48,7 +49,7 @@ class GatePace(NamedTuple):
 def check_rate(field: str, rate: object) -> None:
     """Refuse rates at which nothing would pass, or everything."""
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not isfinite(rate):
-        raise Invalid(field, f"must be a number of jobs a second, not {rate!r}")
+        raise Invalid(field, f"must be a number of jobs a second, not {shown(rate)}")
     if rate <= 0:
         raise Invalid(field, f"must be more than 0 a second, not {rate:g}; close a gate that holds to stop all")
     if not LEAST_RATE <= rate <= MOST_RATE:

@@ -3,6 +3,7 @@
 import enum
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 
 
 class Priority(enum.IntEnum):
@@ -25,4 +26,4 @@ def parse_priority(value: str | int | Priority, field: str = "priority") -> Prio
     if isinstance(value, int) and not isinstance(value, bool) and value in Priority._value2member_map_:
         return Priority(value)
     choices = ", ".join(f"{priority.name.lower()} ({priority.value})" for priority in Priority)
-    raise Invalid(field, f"must be one of {choices}, not {str(value)[:40]!r}")
+    raise Invalid(field, f"must be one of {choices}, not {shown(value)}")

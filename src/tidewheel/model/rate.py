@@ -8,6 +8,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.bucket import Bucket, Level
+from tidewheel.model.checks import shown
 
 PERIODS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 MOST_PER_SECOND: Final = 1_000_000
@@ -40,11 +41,11 @@ def parse_pace(text: object, burst: object = None, field: str = "rate") -> Pace:
     """Read a pace such as `10/s`, `100/m` or `5/h`; without a burst that of one second, but at least one."""
     found = _pace(text) if isinstance(text, str) else None
     if found is None or found[2] not in PERIODS:
-        raise Invalid(field, f"must be a number of starts per s, m, h or d, such as 10/s or 100/m, not {text!r}")
+        raise Invalid(field, f"must be a number of starts per s, m, h or d, such as 10/s or 100/m, not {shown(text)}")
     starts, seconds = int(found[1]), PERIODS[found[2]]
     given = max(1, -(-starts // seconds)) if burst is None else burst
     if type(given) is not int:
-        raise Invalid("burst", f"must be a whole number, not {given!r}")
+        raise Invalid("burst", f"must be a whole number, not {shown(given)}")
     return check_pace(Pace(starts, seconds, given), field)
 
 

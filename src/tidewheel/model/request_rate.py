@@ -7,6 +7,7 @@ import msgspec
 
 from tidewheel.errors import Invalid
 from tidewheel.model.bucket import Bucket, Level
+from tidewheel.model.checks import shown
 
 MOST_RATE: Final = 1_000_000.0
 MOST_BURST: Final = 1_000_000
@@ -58,9 +59,9 @@ def take(level: Level[float] | None, rate: Rate, now: float) -> Allowance:
 def check_rate(per_second: float | None, burst: int | None) -> None:
     """Refuse rates that allow nothing, or anything."""
     if per_second is not None and not 0 < per_second <= MOST_RATE:
-        raise Invalid("rate", f"must be more than 0 and at most {MOST_RATE:g} a second, not {per_second!r}")
+        raise Invalid("rate", f"must be more than 0 and at most {MOST_RATE:g} a second, not {shown(per_second)}")
     if burst is not None and not 1 <= burst <= MOST_BURST:
-        raise Invalid("burst", f"must be between 1 and {MOST_BURST}, not {burst!r}")
+        raise Invalid("burst", f"must be between 1 and {MOST_BURST}, not {shown(burst)}")
 
 
 def rate_fields(allowance: Allowance, rate: Rate, policy: str = "key") -> dict[str, str]:

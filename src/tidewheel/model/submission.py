@@ -22,6 +22,7 @@ from tidewheel.model.checks import (
     check_labels,
     check_name,
     check_text,
+    shown,
 )
 from tidewheel.model.dependency import REFERENCE, check_after, check_own_id, find_cycle, find_references
 from tidewheel.model.ids import time_of
@@ -93,7 +94,7 @@ class Prepared(msgspec.Struct, frozen=True):
 def check_args_bound(bound: int) -> int:
     """Return how large arguments may be. Raises Invalid for a bound that is none."""
     if type(bound) is not int or not LEAST_ARGS_BYTES <= bound <= MOST_ARGS_BYTES:
-        why = f"must be a whole number between {LEAST_ARGS_BYTES} and {MOST_ARGS_BYTES}, not {bound!r:.40}"
+        why = f"must be a whole number between {LEAST_ARGS_BYTES} and {MOST_ARGS_BYTES}, not {shown(bound)}"
         raise Invalid("max_args_bytes", why)
     return bound
 
@@ -281,5 +282,5 @@ def _key(field: str, key: str | None) -> str | None:
 
 def _unique(unique: str) -> str:
     if unique not in ("reject", "keep", "replace"):
-        raise Invalid("unique", f"must be reject, keep or replace, not {unique!r}")
+        raise Invalid("unique", f"must be reject, keep or replace, not {shown(unique)}")
     return unique

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_duration, check_name
+from tidewheel.model.checks import check_duration, check_name, shown
 
 LEAST_WEIGHT: Final = 0.01
 MOST_WEIGHT: Final = 100.0
@@ -38,9 +38,11 @@ def check_tenant(tenant: Tenant) -> None:
     check_name("name", tenant.name)
     check_weight(tenant.weight)
     if tenant.max_queued is not None and not 0 <= tenant.max_queued <= MOST_QUEUED:
-        raise Invalid("max_queued", f"must be between 0 and {MOST_QUEUED}, not {tenant.max_queued!r}")
+        raise Invalid("max_queued", f"must be between 0 and {MOST_QUEUED}, not {shown(tenant.max_queued)}")
     if tenant.max_payload is not None and not LEAST_PAYLOAD <= tenant.max_payload <= MOST_PAYLOAD:
-        raise Invalid("max_payload", f"must be between {LEAST_PAYLOAD} and {MOST_PAYLOAD}, not {tenant.max_payload!r}")
+        raise Invalid(
+            "max_payload", f"must be between {LEAST_PAYLOAD} and {MOST_PAYLOAD}, not {shown(tenant.max_payload)}"
+        )
     if tenant.keep_logs is not None:
         check_duration("keep_logs", tenant.keep_logs, LEAST_KEEP, MOST_KEEP)
 
@@ -48,7 +50,7 @@ def check_tenant(tenant: Tenant) -> None:
 def check_weight(weight: object) -> float:
     """Refuse weights by which someone would get nothing, or everything."""
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not isfinite(weight):
-        raise Invalid("weight", f"must be a number, not {weight!r}")
+        raise Invalid("weight", f"must be a number, not {shown(weight)}")
     if weight <= 0:
         raise Invalid("weight", f"must be more than 0, not {weight:g}; close a gate to stop a tenant")
     if not LEAST_WEIGHT <= weight <= MOST_WEIGHT:

@@ -13,8 +13,8 @@ from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.sdk.options import KNOWN, JobOptions, check_known, needs_of, spec_of
 from tidewheel.tasks.binding import ENDLESS, without_secrets
-from tidewheel.tasks.builtin import CommandCall, HttpCall, check_command, check_http
-from tidewheel.tasks.definition import COMMAND, HTTP, TaskOptions
+from tidewheel.tasks.builtin import CallT, CommandCall, HttpCall, check_command, check_http, read_call
+from tidewheel.tasks.definition import COMMAND, HTTP, Isolation, Preempt, TaskOptions
 from tidewheel.tasks.durations import Duration, parse_duration
 
 
@@ -33,6 +33,10 @@ class CommandOptions(JobOptions, total=False):
     """Exit codes that are a success; 0 alone if it is not given."""
     resources: Mapping[str, int | float | str]
     """What a worker must have free for it, such as `{"memory": "2GiB"}`."""
+    isolation: Isolation
+    """How far it is kept apart; a worker gives no less than its operator wants."""
+    preempt: Preempt
+    """What may happen to it when a more urgent job is due and no slot is free."""
 
 
 class HttpOptions(JobOptions, total=False):
@@ -79,7 +83,7 @@ def command(desk: Desk, argv: Sequence[str], options: CommandOptions) -> Request
     needs = needs_of(own.pop("resources", {}), {})
     codes = _lists(own, "fatal_exit_codes", "ok_exit_codes")
     fields = {**_lists({"argv": argv}, "argv"), **codes, **own}
-    call = check_command(_checked("command", _plain(fields), CommandCall))
+    call = check_command(_checked(COMMAND, _plain(fields), CommandCall))
     return _request(desk, COMMAND, _args(call, fields), wishes, TaskOptions(needs=needs))
 
 
@@ -97,7 +101,7 @@ def http(desk: Desk, method: str, url: str, options: HttpOptions) -> Request:
     if "answer_within" in own:
         fields["timeout"] = parse_duration(own.pop("answer_within"), "answer_within").total_seconds()
     fields |= own
-    call = check_http(_checked("http", _plain(fields), HttpCall))
+    call = check_http(_checked(HTTP, _plain(fields), HttpCall))
     return _request(desk, HTTP, _args(call, fields), wishes)
 
 
@@ -160,14 +164,11 @@ def _split(options: Mapping[str, Any]) -> tuple[dict[str, Any], JobOptions]:
     return {name: value for name, value in options.items() if name not in KNOWN}, wishes
 
 
-def _checked(kind: str, fields: Mapping[str, Any], shape: type[msgspec.Struct]) -> Any:
+def _checked(kind: str, fields: Mapping[str, Any], shape: type[CallT]) -> CallT:
     for name in fields:
-        if name not in shape.__struct_fields__:
+        if name not in shape.__struct_fields__ and name not in CommandOptions.__annotations__:
             check_known({name: None})
-    try:
-        return msgspec.convert(fields, shape)
-    except (msgspec.ValidationError, UnicodeError) as error:
-        raise Invalid(kind, str(error)) from None
+    return read_call(kind, fields, shape)
 
 
 def _request(

@@ -15,6 +15,7 @@ from tidewheel.model.guessing import did_you_mean
 from tidewheel.sdk.desk import Desk
 from tidewheel.sdk.job import Job
 from tidewheel.store.base import Store
+from tidewheel.tasks.builtin import check_call
 
 PIECE: Final = 500
 """How many are sent round in one transaction."""
@@ -144,6 +145,7 @@ class DeadLetters:
 
     def _bound(self, kind: str, args: Mapping[str, Any]) -> dict[str, Any]:
         caller = self._desk.callers.get(kind)
+        check_call(kind, args)
         return dict(args) if caller is None else caller.bind((), args)
 
 

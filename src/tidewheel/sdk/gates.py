@@ -6,6 +6,7 @@ from typing import Final, TypedDict, Unpack
 from uuid import UUID
 
 from tidewheel.errors import Invalid
+from tidewheel.model.checks import shown
 from tidewheel.model.gate import Gate, GateMode, GateSpec
 from tidewheel.model.guessing import did_you_mean
 from tidewheel.sdk.desk import Desk
@@ -108,7 +109,7 @@ def _id_of(gate: object) -> UUID:
     if isinstance(gate, Gate):
         return gate.id
     if not isinstance(gate, UUID):
-        raise Invalid("gate", f"must be a gate or its id, a UUID, not {str(gate)[:40]!r}")
+        raise Invalid("gate", f"must be a gate or its id, a UUID, not {shown(gate)}")
     return gate
 
 

@@ -198,11 +198,15 @@ async def result_of(desk: Desk, info: model.Job) -> Any:
         kind = JobCancelled if info.state is State.CANCELLED else JobFailed
         reason, message = (info.error.reason, info.error.message) if info.error else (info.state.value, "")
         raise kind(info.id, info.state, reason, message)
-    result = info.result
-    if info.result_location is not None:
-        result = await _large_result(desk.stores.place, info, info.result_location)
-    caller = desk.callers.get(info.kind)
+    result, caller = await stored_result(desk, info), desk.callers.get(info.kind)
     return result if caller is None else caller.restore(result)
+
+
+async def stored_result(desk: Desk, info: model.Job) -> Any:
+    """Return the result of a job as it is stored, from wherever that is."""
+    if info.result_location is None:
+        return info.result
+    return await _large_result(desk.stores.place, info, info.result_location)
 
 
 async def _large_result(place: Place, info: model.Job, location: str) -> Any:

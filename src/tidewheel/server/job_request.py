@@ -15,6 +15,7 @@ from tidewheel.model.job import DEFAULT_QUEUE, DEFAULT_TIMEOUT, JobSpec, Options
 from tidewheel.model.priority import parse_priority
 from tidewheel.model.resources import Needs
 from tidewheel.model.retry import Backoff, Jitter, RetryPolicy
+from tidewheel.tasks.builtin import check_call
 from tidewheel.tasks.durations import parse_duration
 
 Instant = Annotated[datetime, Meta(tz=True)]
@@ -128,6 +129,7 @@ def specs_of(requests: Sequence[JobRequest], tenant: str, key: str | None) -> li
     for position, request in enumerate(requests):
         try:
             spec = spec_of(request, tenant, None if key is None else f"{key}#{position}")
+            check_call(spec.kind, spec.args)
             specs.append(spec if batch is None else msgspec.structs.replace(spec, batch=batch))
         except Invalid as error:
             raise Invalid(f"specs[{position}].{error.field}", error.why) from None

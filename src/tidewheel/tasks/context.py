@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import check_json
+from tidewheel.model.checks import check_json, shown
 from tidewheel.model.note import MAX_CHECKPOINT
 from tidewheel.model.trace import Trace
 
@@ -77,7 +77,7 @@ class Context:
     def progress(self, fraction: float, message: str = "") -> None:
         """Tell how far the run has come, from 0 to 1."""
         if not 0 <= fraction <= 1:
-            raise Invalid("fraction", f"must be between 0 and 1, not {fraction!r}")
+            raise Invalid("fraction", f"must be between 0 and 1, not {shown(fraction)}")
         self._reporter.progress(float(fraction), message)
 
     def checkpoint(self, data: Any) -> None:

@@ -177,7 +177,7 @@ def _template(field: str, key: object, parameters: Collection[str] | None) -> Ke
     if key is None:
         return None
     if not isinstance(key, str) or not 0 < len(key) <= MAX_NAME:
-        raise Invalid(field, f"the key must be text of 1 to {MAX_NAME} characters, not {key!r}")
+        raise Invalid(field, f"the key must be text of 1 to {MAX_NAME} characters, not {shown(key)}")
     return parse_template(field, key, parameters)
 
 

@@ -1,6 +1,5 @@
 """Runs jobs in the process of a test, with the claims, outcomes and retries of a real store."""
 
-import inspect
 import os
 from collections.abc import MutableMapping
 from datetime import timedelta
@@ -10,17 +9,21 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.clock import Clock
+from tidewheel.errors import TideError
 from tidewheel.model.dependency import fill_references, find_references
 from tidewheel.model.job import Run
-from tidewheel.model.outcome import Outcome
+from tidewheel.model.outcome import MAX_RESULT_BYTES, Outcome
 from tidewheel.model.secret import fill_secrets, find_secrets
 from tidewheel.model.states import FINAL, Cause, State
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.observe.tracing import trace_in
 from tidewheel.sdk.desk import Desk
+from tidewheel.sdk.job import stored_result
 from tidewheel.store.base import ClaimRequest, Counts, Store
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import ended_by, options_of, outcome_of
+from tidewheel.tasks.signals import Fatal
+from tidewheel.testing.calling import call
 from tidewheel.worker.secrets import Secrets
 
 TTL: Final = timedelta(hours=1)
@@ -93,7 +96,7 @@ def _queues(counts: Counts) -> tuple[str, ...]:
 
 
 async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any, str], clock: Clock) -> Outcome:
-    started_at = clock.now()
+    started_at, options = clock.now(), options_of(run.options)
     context = Context(
         job_id=run.job_id,
         token=run.token,
@@ -101,15 +104,26 @@ async def _run(desk: Desk, run: Run, epoch: int, checkpoints: MutableMapping[Any
         attempt=run.attempt,
         saved=checkpoints.get(run.job_id),
         reporter=Reporter(run.job_id, checkpoints),
-        trace=trace_in(options_of(run.options)),
+        trace=trace_in(options),
     )
+    task, caller = desk.registry.get(run.kind), desk.callers[run.kind]
+    assert task is not None
     try:
-        caller = desk.callers[run.kind]
-        answer = caller.call(context, await _args(desk, run))
-        result = caller.result_text(await answer if inspect.isawaitable(answer) else answer)
-    except Exception as error:  # noqa: BLE001 - whatever a task raises is its outcome
-        return outcome_of(run, ended_by(error), rand=1.0)  # the longest wait: the same in every test
-    return Outcome(run.job_id, run.token, Cause.RETURNED, result=result, started_at=started_at)
+        args = await _args(desk, run)
+    except (Fatal, TideError) as error:
+        ended = ended_by(error)
+    else:
+        ended = await call(task, caller, context, args, options.timeout.total_seconds())
+    outcome = outcome_of(run, ended, rand=1.0, started_at=started_at)  # the longest wait: the same in every test
+    return await _placed(desk, run, outcome)
+
+
+async def _placed(desk: Desk, run: Run, outcome: Outcome) -> Outcome:
+    """Put a result that is too large for a row where a worker would put it."""
+    if outcome.result is None or len(outcome.result.encode()) <= MAX_RESULT_BYTES:
+        return outcome
+    location = await desk.stores.place.open_blobs().store_result(run.job_id, run.token, outcome.result)
+    return msgspec.structs.replace(outcome, result=None, result_location=location)
 
 
 async def _args(desk: Desk, run: Run) -> str:
@@ -119,12 +133,12 @@ async def _args(desk: Desk, run: Run) -> str:
         args = fill_secrets(args, await Secrets(os.environ).fetch(run.tenant, names))
     elif not find_references(args):
         return run.args
-    parents = find_references(args)
+    results = {parent: await _result(desk, parent) for parent in find_references(args)}
+    return msgspec.json.encode(fill_references(args, results)).decode()
 
-    async def results(store: Store) -> dict[UUID, Any]:
-        return {parent: (await store.get(parent)).result for parent in parents}
 
-    return msgspec.json.encode(fill_references(args, await desk.use(results))).decode()
+async def _result(desk: Desk, parent: UUID) -> Any:
+    return await stored_result(desk, await desk.use(lambda store: store.get(parent)))
 
 
 async def _settle(desk: Desk, worker_id: UUID, run: Run, outcome: Outcome) -> Ran:

@@ -85,7 +85,8 @@ class InMemory:
         """Run all jobs that are due, here and now, in the order in which a worker would; return what became of each.
 
         Jobs that these enqueue are run, too. A task that fails is tried again by its policy, once `advance` has let the
-        longest wait that it allows pass. Timeouts, isolation, commands and HTTP calls are left out of it.
+        longest wait that it allows pass. However a task ends, that means what it means to a worker; timeouts are of
+        real time. Isolation, commands and HTTP calls are left out of it.
         """
         return await run_due(self._app, self._checkpoints, self.clock, most)
 
@@ -111,7 +112,8 @@ class InMemory:
         """Run all jobs that are due, here and now, in the order in which a worker would; return what became of each.
 
         Jobs that these enqueue are run, too. A task that fails is tried again by its policy, once `advance` has let the
-        longest wait that it allows pass. Timeouts, isolation, commands and HTTP calls are left out of it.
+        longest wait that it allows pass. However a task ends, that means what it means to a worker; timeouts are of
+        real time. Isolation, commands and HTTP calls are left out of it.
         """
         return _run(self.arun_inline(most=most))
 
@@ -123,7 +125,8 @@ class InMemory:
 
     def __enter__(self) -> Self:
         self._outside = self._app.stores
-        self._app.stores = Waiting(Place(f"sqlite:///{Path(self._folder.name) / 'jobs.db'}", self.clock))
+        folder = Path(self._folder.name)
+        self._app.stores = Waiting(Place(f"sqlite:///{folder / 'jobs.db'}", self.clock, (folder / "blobs").as_uri()))
         return self
 
     def __exit__(

@@ -70,6 +70,9 @@ class Part(Taker, Protocol):
     def release_running(self) -> None:
         """End what still runs, and give it back."""
 
+    def break_off_storing(self) -> None:
+        """Give back what has ended, and whose files or result are not stored yet."""
+
 
 @dataclass(frozen=True)
 class Workshop:
@@ -249,6 +252,7 @@ class Child:
         self._part.release_running()
         latest = self._clock.monotonic() + STOP_WITHIN
         while self._part.busy and self._clock.monotonic() < latest:
+            self._part.break_off_storing()  # also of those that end only now
             await self._clock.sleep(LOOK_EVERY)
         try:
             async with asyncio.timeout(SETTLE_WITHIN):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal, Protocol
 from uuid import UUID
@@ -12,8 +13,21 @@ from tidewheel.errors import Damaged, Unavailable
 from tidewheel.model.trace import Trace
 from tidewheel.tasks.definition import Isolation
 from tidewheel.tasks.ending import End, Ended
+from tidewheel.tasks.registry import CatalogueEntry
 
-__all__ = ["AGAIN_AFTER", "Away", "End", "Ended", "Execution", "Executor", "Order", "Sink", "Stream", "fetching"]
+__all__ = [
+    "AGAIN_AFTER",
+    "Away",
+    "End",
+    "Ended",
+    "Execution",
+    "Executor",
+    "HostTask",
+    "Order",
+    "Sink",
+    "Stream",
+    "fetching",
+]
 
 Stream = Literal["stdout", "stderr"]
 
@@ -103,3 +117,11 @@ class Executor(Protocol):
 
     async def close(self) -> None:
         """End everything at once."""
+
+
+@dataclass(frozen=True)
+class HostTask:
+    """A kind that a host runs, and how."""
+
+    executor: Executor
+    entry: CatalogueEntry

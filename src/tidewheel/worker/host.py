@@ -4,7 +4,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -26,10 +25,10 @@ from tidewheel.tasks.signals import Fatal
 from tidewheel.worker.ahead import Pace, Waiting
 from tidewheel.worker.capacity import Unstarted, free_of
 from tidewheel.worker.child import Workshop
-from tidewheel.worker.execution import AGAIN_AFTER, Away, Execution, Executor, Order
+from tidewheel.worker.execution import AGAIN_AFTER, Away, Execution, HostTask, Order
 from tidewheel.worker.live import Alarm, LiveRun
 from tidewheel.worker.loop_watch import LONGEST_SILENCE
-from tidewheel.worker.preempt import most_giving, next_to_resume, room_maker
+from tidewheel.worker.preempt import most_giving, next_to_resume, preempt_of, room_maker
 from tidewheel.worker.reports import Report
 from tidewheel.worker.reserving import Reservation
 from tidewheel.worker.settler import RunKey
@@ -48,14 +47,6 @@ STANDSTILL: Final = 0.1
 """Seconds without a free slot after which what was claimed ahead is given back: others may have room for it."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class HostTask:
-    """A kind that this host runs, and how."""
-
-    executor: Executor
-    entry: CatalogueEntry
 
 
 class Host:
@@ -185,6 +176,11 @@ class Host:
             live.released = True
             live.stop(End.STOPPED, 0)
 
+    def break_off_storing(self) -> None:
+        """Give back what has ended, and whose files or result are not stored yet."""
+        for live in self._live.values():
+            live.storing.break_off()
+
     @property
     def busy(self) -> int:
         """How many runs are under way."""
@@ -194,7 +190,7 @@ class Host:
 
     def _enter(self, run: Run) -> LiveRun:
         entry = self._tasks[run.kind].entry if run.kind in self._tasks else None
-        live = LiveRun(run, entry.preempt if entry else "never", self._open(run), self._alarm)
+        live = LiveRun(run, preempt_of(run, entry), self._open(run), self._alarm)
         self._live[live.key] = live
         return live
 
@@ -274,7 +270,8 @@ class Host:
                 return given_back(run)
             if ended.end is End.UNKNOWN:
                 _log.warning("job %s is given back: %s", run.job_id, ended.message)
-            return await self._finish(live, ended, started_at)
+            outcome = await live.storing.see_through(self._finish(live, ended, started_at))
+            return given_back(run) if outcome is None else outcome
         finally:
             execution.close()
 

@@ -13,6 +13,7 @@ from tidewheel.model.resources import Offer
 from tidewheel.model.retention import Upkeep
 from tidewheel.observe import Numbers
 from tidewheel.observe.own_log import LogSetup
+from tidewheel.tasks.definition import Isolation
 from tidewheel.tasks.registry import CatalogueEntry
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
@@ -62,6 +63,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True, tag="setup"):
     """The folder of secrets."""
     hidden: tuple[str, ...] = ()
     """Files that no task may read."""
+    least_isolation: Isolation
+    """What commands have at least, whatever they ask for."""
     serve: ServerSetup | None = None
     """For servers."""
     replica: str | None = None

@@ -13,6 +13,7 @@ from tidewheel.tasks.ending import End
 from tidewheel.worker.execution import Execution
 from tidewheel.worker.reports import Report
 from tidewheel.worker.settler import RunKey
+from tidewheel.worker.storing import Storing
 
 
 class Alarm:
@@ -54,6 +55,7 @@ class LiveRun:
         self.released = False
         """Whether to give it back instead of reporting an end."""
         self.disowned = False
+        self.storing = Storing()
         self.since = alarm.clock.monotonic()
         self.paused_at: float | None = None
         self._alarm = alarm

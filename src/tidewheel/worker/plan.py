@@ -12,8 +12,9 @@ from tidewheel.model.resources import RESERVE_AFTER, Offer
 from tidewheel.model.retention import Upkeep
 from tidewheel.model.worker import DEFAULT_TTL, WorkerSpec, check_ttl, check_worker
 from tidewheel.observe.own_log import LogSetup
-from tidewheel.tasks.definition import COMMAND, HTTP
+from tidewheel.tasks.definition import COMMAND, HTTP, Isolation
 from tidewheel.tasks.registry import CatalogueEntry
+from tidewheel.worker.floor import USUAL
 from tidewheel.worker.link import ServerSetup, Setup
 from tidewheel.worker.members import MemberSpec
 
@@ -47,6 +48,8 @@ class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of secrets, with one folder for each tenant."""
     hidden: tuple[str, ...] = ()
     """Files with keys and passwords of its settings, which tasks must not read."""
+    least_isolation: Isolation = USUAL
+    """What commands have at least, whatever they ask for."""
     offer: Offer = Offer()
     ttl: timedelta = DEFAULT_TTL
     grace: timedelta = timedelta(seconds=5)
@@ -134,6 +137,7 @@ def _setup(plan: WorkerPlan, catalogue: Sequence[CatalogueEntry], name: str, slo
         reserve_after=plan.reserve_after,
         secrets=plan.secrets,
         hidden=plan.hidden,
+        least_isolation=plan.least_isolation,
         upkeep=plan.upkeep,
         log=plan.log,
         otel=plan.otel,

@@ -6,7 +6,9 @@ from typing import Protocol, TypeVar
 from tidewheel.model.job import Run
 from tidewheel.model.priority import Priority
 from tidewheel.model.resources import Resources, fits
-from tidewheel.tasks.definition import Preempt
+from tidewheel.tasks.builtin import preempt_in
+from tidewheel.tasks.definition import COMMAND, Preempt
+from tidewheel.tasks.registry import CatalogueEntry
 
 
 class Occupant(Protocol):
@@ -31,6 +33,13 @@ class Occupant(Protocol):
 Someone = TypeVar("Someone", bound=Occupant)
 FreeWithout = Callable[[Someone], Resources]
 """Says what would be free if one were pushed aside."""
+
+
+def preempt_of(run: Run, task: CatalogueEntry | None) -> Preempt:
+    """Return what may happen to a run: as its task was declared, or as the command itself says."""
+    if run.kind == COMMAND:
+        return preempt_in(run.args)
+    return "never" if task is None else task.preempt
 
 
 def victim(

@@ -19,7 +19,7 @@ from tidewheel.worker.executors.inline import InlineExecutor, InlineTask, Tools
 from tidewheel.worker.loop_watch import LONGEST_SILENCE
 from tidewheel.worker.reports import Report
 from tidewheel.worker.settler import RunKey
-from tidewheel.worker.slots import Slot
+from tidewheel.worker.slots import Slot, SlotTask
 from tidewheel.worker.store_time import StoreTime
 
 STRETCH: Final = 0.004
@@ -128,6 +128,11 @@ class Runner:
                 slot.released = True
                 self._end(slot, End.STOPPED)
 
+    def break_off_storing(self) -> None:
+        """Give back what has ended, and whose result is not stored yet."""
+        for slot in self._slots:
+            slot.storing.break_off()
+
     @property
     def busy(self) -> int:
         """How many runs are being served."""
@@ -137,7 +142,7 @@ class Runner:
 
     async def serve(self) -> None:
         """Serve until cancelled."""
-        tasks = {asyncio.create_task(self._serve_with(slot)): slot for slot in self._slots}
+        tasks = {SlotTask(slot, self._serve_with(slot)): slot for slot in self._slots}
         for task, slot in tasks.items():
             slot.task = task
         try:
@@ -187,8 +192,21 @@ class Runner:
                     raise
             else:
                 await self._wait_for_work()
+            if slot.was_cancelled:
+                await self._shake_off(slot)
             if run is None or slot.has_suspended:
                 began = self._clock.monotonic()
+
+    async def _shake_off(self, slot: Slot) -> None:
+        """Hear a cancellation that a run asked for and did not wait for: it is not meant for the next one."""
+        slot.was_cancelled = False
+        try:
+            await self._let_others_run()
+        except asyncio.CancelledError:
+            if self._closing or slot.task is None:
+                raise
+            while slot.task.uncancel():
+                pass
 
     async def _wait_for_work(self) -> None:
         self.page.leave()

@@ -12,11 +12,13 @@ from collections.abc import Callable, Coroutine, Generator
 from datetime import timedelta
 from typing import Any, Final, NoReturn, Protocol
 
+from tidewheel.logs.handler import current_sink
 from tidewheel.model.job import Run
 from tidewheel.model.outcome import NO_DELAY
 from tidewheel.tasks.context import Context
 from tidewheel.tasks.ending import End
 from tidewheel.worker.page import Page
+from tidewheel.worker.storing import Storing
 
 COPY: Final = 70
 """The exit code of a copy of a runner that a task made by forking."""
@@ -61,6 +63,9 @@ class Slot:
         self.again_after = NO_DELAY
         """How long it then waits at least."""
         self.disowned = False
+        self.storing = Storing()
+        self.was_cancelled = False
+        """Whether its task was asked to end since that was last shaken off; it may not have heard of it yet."""
         self.deadline = 0.0
         self.has_suspended = False
         self._over = False
@@ -141,6 +146,22 @@ class Slot:
     def blame(self) -> None:
         """Ask the supervisor to end this process, since the run does not end."""
         self._page.blame(self._key, self._token)
+
+
+class SlotTask(asyncio.Task[None]):
+    """The task of a slot. Code of a run may keep it, as in a timeout of its own; it can cancel that run alone by it."""
+
+    def __init__(self, slot: Slot, work: Coroutine[Any, Any, None]) -> None:
+        super().__init__(work)
+        self._slot = slot
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """Cancel it, unless what an earlier run has left behind asks for that."""
+        asking: object = current_sink.get()
+        if asking is not None and asking is not self._slot.report:
+            return False
+        self._slot.was_cancelled = True
+        return super().cancel(msg)
 
 
 def end_copies() -> None:

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from tidewheel.clock import SystemClock
+from tidewheel.tasks.definition import Isolation
 from tidewheel.worker.execution import Ended, Execution, Executor, Order, Stream
 from tidewheel.worker.executors.command import Artifacts, CommandExecutor
 from tidewheel.worker.executors.launching import LauncherOptions
@@ -114,10 +115,15 @@ async def process_executor(
 
 @asynccontextmanager
 async def command_executor(
-    directory: Path, grounds: Grounds | None = None, artifacts: Artifacts | None = None
+    directory: Path,
+    grounds: Grounds | None = None,
+    artifacts: Artifacts | None = None,
+    least: Isolation = "none",
 ) -> AsyncIterator[CommandExecutor]:
     options = LauncherOptions(grounds=grounds or Grounds())
-    executor = CommandExecutor(options, clock=SystemClock(), directory=directory, slots=4, artifacts=artifacts)
+    executor = CommandExecutor(
+        options, clock=SystemClock(), directory=directory, slots=4, least=least, artifacts=artifacts
+    )
     await executor.open()
     try:
         yield executor

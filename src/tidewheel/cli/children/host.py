@@ -13,10 +13,12 @@ from tidewheel.tasks.definition import COMMAND
 from tidewheel.tasks.registry import CatalogueEntry
 from tidewheel.wiring import files_of, open_all
 from tidewheel.worker.child import Workshop, run_child, work
+from tidewheel.worker.execution import HostTask
 from tidewheel.worker.executors.command import CommandExecutor
 from tidewheel.worker.executors.launching import LauncherOptions
 from tidewheel.worker.executors.process import ProcessExecutor
-from tidewheel.worker.host import Host, HostTask
+from tidewheel.worker.floor import usual_isolation
+from tidewheel.worker.host import Host
 from tidewheel.worker.sandbox.layers import Grounds
 
 CACHE_BYTES: Final = 2 * 1024**3
@@ -30,10 +32,18 @@ async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
     hidden = (*files_of(setup.database), *setup.hidden, *([setup.secrets] if setup.secrets else []))
     options = LauncherOptions(app=setup.app, grounds=Grounds(hidden=hidden), environment=setup.environment)
     cache = ArtifactCache(scratch / "artifacts", shop.blobs, CACHE_BYTES)
-    command = CommandExecutor(options, clock=shop.clock, directory=scratch, slots=setup.slots, artifacts=cache.use)
+    command = CommandExecutor(
+        options,
+        clock=shop.clock,
+        directory=scratch,
+        slots=setup.slots,
+        artifacts=cache.use,
+        least=setup.least_isolation,
+    )
     await command.open()
     stack.push_async_callback(command.close)
-    tasks = {COMMAND: HostTask(command, CatalogueEntry(kind=COMMAND, mode="process"))}
+    entry = CatalogueEntry(kind=COMMAND, mode="process", isolation=usual_isolation(setup.least_isolation))
+    tasks = {COMMAND: HostTask(command, entry)}
     hosted = [entry for entry in setup.catalogue if entry.mode == "process"]
     if hosted:
         process = ProcessExecutor(options, clock=shop.clock, directory=scratch, slots=setup.slots)

@@ -23,6 +23,7 @@ from tidewheel.server.reading import parameter
 from tidewheel.server.recording import record
 from tidewheel.server.room import room_for, room_up_to
 from tidewheel.server.service import Service
+from tidewheel.tasks.builtin import check_call
 
 ACCEPTED: Final = 202
 PIECE: Final = 500
@@ -236,6 +237,8 @@ async def retry(service: Service, call: Call[EditRequest, NoQuery]) -> Answer:
     """Send one dead letter round again, with other arguments if some are given."""
     job_id, args, tenant = id_in(call), call.body.args, call.scope
     known = await service.store.get(job_id, tenant=tenant)
+    if args is not None:
+        check_call(known.kind, args)
     size = 0 if args is None else len(msgspec.json.encode(args))
     async with room_for(service.quotas, known.tenant, 1, size=size) as room:
         job = await service.store.redrive_edited(job_id, known.args if args is None else args, tenant=tenant)

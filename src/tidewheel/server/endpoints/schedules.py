@@ -33,6 +33,7 @@ from tidewheel.server.schedule_request import (
     schedule_spec_of,
 )
 from tidewheel.server.service import Service
+from tidewheel.tasks.builtin import check_call
 from tidewheel.triggers import Cron, Interval
 from tidewheel.triggers.planning import trigger_of
 
@@ -65,6 +66,7 @@ async def create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answ
 
 async def _create(service: Service, call: Call[ScheduleRequest, NoQuery]) -> Answer:
     spec = schedule_spec_of(call.body, call.tenant)
+    check_call(spec.kind, spec.args)
     await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], call.tenant)
     schedule = await _told_by_rule(spec, service.store.create_schedule(spec))
     await _record(service, call, schedule, "create", name=schedule.name)
@@ -124,6 +126,7 @@ async def patch(service: Service, call: Call[SchedulePatch, NoQuery]) -> Answer:
 
 
 async def _change(service: Service, call: Call[Any, NoQuery], spec: ScheduleSpec, version: int) -> Answer:
+    check_call(spec.kind, spec.args)
     await use_artifacts(service, [("args.artifact", artifact_in(spec.kind, spec.args))], spec.tenant)
     change = service.store.change_schedule(schedule_id_in(call), spec, version=version, tenant=spec.tenant)
     schedule = await _told_by_rule(spec, change)

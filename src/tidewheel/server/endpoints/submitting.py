@@ -20,6 +20,7 @@ from tidewheel.server.job_flaws import telling_all
 from tidewheel.server.job_request import MOST_IN_BATCH_KEY, JobRequest, spec_of, specs_of
 from tidewheel.server.reading import read_key, read_wait
 from tidewheel.server.service import Service
+from tidewheel.tasks.builtin import check_call
 
 MOST_IN_BATCH: Final = 10_000
 OK: Final = 200
@@ -53,6 +54,7 @@ async def submit(service: Service, call: Call[JobRequest, NoQuery]) -> Answer:
     _check_tenants(call, [call.body])
     with telling_all([call.body], call.tenant):
         spec = spec_of(call.body, call.tenant, read_key(call.headers))
+        check_call(spec.kind, spec.args)
         if (digest := artifact_in(spec.kind, spec.args)) is not None:
             await use_artifacts(service, [("args.artifact", digest)], call.tenant)
         [submitted] = await _take_in(service, call, [spec], service.intake.submit)

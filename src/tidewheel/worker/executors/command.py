@@ -25,6 +25,7 @@ from tidewheel.worker.executors.launching import LauncherKeeper, LauncherOptions
 from tidewheel.worker.executors.output import Output
 from tidewheel.worker.executors.underway import EndedAtOnce, Kills, Underway, end_by_signal, end_of_tree
 from tidewheel.worker.executors.watch import Watch
+from tidewheel.worker.floor import check_floor
 from tidewheel.worker.launcher.messages import MAX_MESSAGE, BodyEnded, Exited, Program
 from tidewheel.worker.sandbox import environment
 from tidewheel.worker.sandbox.place import is_as_given
@@ -51,12 +52,15 @@ class CommandExecutor:
         clock: Clock,
         directory: Path,
         slots: int,
+        least: Isolation,
         artifacts: Artifacts | None = None,
     ) -> None:
+        """Run commands behind the layers that they ask for, if these are no less than `least`."""
         self._launchers = LauncherKeeper(dataclasses.replace(options, app=None))  # without the app a fork is cheaper
         self._environment = {**environment.clean(os.environ), **options.environment}
         self._directory = directory
         self._artifacts = artifacts
+        self._least = least
         self._watch = Watch(clock)
         self._groups = Groups(wanted=options.grounds.cgroups)
         self._idle: Idle[Cell] = Idle(slots)
@@ -72,7 +76,8 @@ class CommandExecutor:
         cell = None
         try:
             command = parse_command(order.args)
-            cell = self._idle.take(order.isolation) or await self._new_cell(order.isolation)
+            isolation = check_floor(command.isolation or order.isolation, self._least)
+            cell = self._idle.take(isolation) or await self._new_cell(isolation)
             program = await self._program(command, order, cell.place.prepare())
             kills = await self._groups.bound(cell.tree, order.memory)
         except (TideError, OSError, Away) as error:
@@ -95,6 +100,8 @@ class CommandExecutor:
 
     async def _new_cell(self, isolation: Isolation) -> Cell:
         launcher = await self._launchers.get()
+        if isolation == "strict" and launcher.lacking is not None:
+            raise Invalid("isolation", f"this worker cannot give strict: {launcher.lacking}")
         self._count += 1
         cell = Cell(launcher, isolation, scratch.Place(self._directory, f"cell-{self._count}"))
         self._cells.add(cell)

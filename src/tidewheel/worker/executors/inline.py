@@ -166,9 +166,12 @@ class InlineExecutor:
             return outcome
         slot.left()
         try:
-            result, location = await self._tools.handover.place(run, outcome.result)
+            placed = await slot.storing.see_through(self._tools.handover.place(run, outcome.result))
         except Invalid as error:
             return outcome_of(run, Ended(end=End.FATAL, message=str(error)), 0.0, started_at)
         except TideError as error:
             return outcome_of(run, Ended(end=End.ERROR, message=str(error)), self._random.random(), started_at)
+        if placed is None:
+            return given_back(run)
+        result, location = placed
         return msgspec.structs.replace(outcome, result=result, result_location=location)

@@ -101,6 +101,8 @@ class Launcher:
         self._count = 0
         self._loaded: asyncio.Future[None] = self._loop.create_future()
         self.catalogue: list[CatalogueEntry] = []
+        self.lacking: str | None = None
+        """Why it cannot give all that strict stands for, if it cannot."""
         self.dead: asyncio.Future[None] = self._loop.create_future()
         """Done once the launcher and every init have ended."""
         self._dying = self._wire_is_closed = False
@@ -157,6 +159,7 @@ class Launcher:
         match report:
             case Loaded():
                 self.catalogue += report.tasks
+                self.lacking = report.lacking
                 if report.complete and not self._loaded.done():
                     self._loaded.set_result(None)
             case Unloadable():

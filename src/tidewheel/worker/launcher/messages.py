@@ -54,6 +54,8 @@ class Loaded(msgspec.Struct, frozen=True, tag="loaded"):
 
     tasks: list[CatalogueEntry]
     complete: bool
+    lacking: str | None
+    """Why this machine cannot give all that strict stands for; None if it can."""
 
 
 class Unloadable(msgspec.Struct, frozen=True, tag="unloadable"):

@@ -80,7 +80,7 @@ class Launcher:
 
     def _load(self) -> bool:
         if self._settings.app is None:
-            self._say(Loaded([], complete=True))
+            self._say(Loaded([], complete=True, lacking=self._sandbox.lacking_for_strict()))
             return True
         from tidewheel.tasks.loading import load_registry  # noqa: PLC0415 - a launcher of commands stays small
 
@@ -93,10 +93,10 @@ class Launcher:
             print(  # noqa: T201 - to the log of the worker
                 f"{self._settings.app} starts threads when it is imported; they do not exist in tasks", file=sys.stderr
             )
-        tasks = self._registry.catalogue()
+        tasks, lacking = self._registry.catalogue(), self._sandbox.lacking_for_strict()
         for start in range(0, max(len(tasks), 1), _TASKS_A_MESSAGE):
             some = tasks[start : start + _TASKS_A_MESSAGE]
-            self._say(Loaded(some, complete=start + _TASKS_A_MESSAGE >= len(tasks)))
+            self._say(Loaded(some, complete=start + _TASKS_A_MESSAGE >= len(tasks), lacking=lacking))
         import tidewheel.worker.launcher.runner  # noqa: F401, PLC0415 - once here, not in each child
 
         return True

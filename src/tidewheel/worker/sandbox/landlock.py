@@ -79,6 +79,11 @@ def version() -> int:
         return 0
 
 
+def knows_tcp(known: int) -> bool:
+    """Tell whether a version of Landlock can close TCP."""
+    return known >= _TCP_SINCE
+
+
 def reading(paths: Iterable[Path]) -> list[Rule]:
     """Return rules that let these paths and all beneath them be read and executed."""
     return list(_rules(paths, _READ))
@@ -114,7 +119,7 @@ def restrict(rules: Iterable[Rule], *, tcp: bool, abstract_sockets: bool) -> Non
     rights = (1 << max(bits for since, bits in _KNOWN_BITS if known >= since)) - 1
     scopes = _SCOPE_SIGNALS | (0 if abstract_sockets else _SCOPE_ABSTRACT_SOCKETS)
     handled = struct.pack(
-        "QQQ", rights, 0 if tcp or known < _TCP_SINCE else _TCP, scopes if known >= _SCOPES_SINCE else 0
+        "QQQ", rights, 0 if tcp or not knows_tcp(known) else _TCP, scopes if known >= _SCOPES_SINCE else 0
     )
     ruleset = syscall(_CREATE_RULESET, ctypes.create_string_buffer(handled), ctypes.c_size_t(24), ctypes.c_uint32(0))
     try:

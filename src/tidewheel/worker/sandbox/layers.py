@@ -47,7 +47,8 @@ class Sandbox:
         self._ability = namespaces.probe() if grounds.namespaces else Ability.NONE
         self._user = (os.getuid(), os.getgid())
         self._others = 0 if self._ability is Ability.USER else tree.threads_of_user(os.getuid())
-        self._landlock = landlock.version() > 0
+        version = landlock.version()
+        self._landlock, self._closes_tcp = version > 0, landlock.knows_tcp(version)
         devices = landlock.writing(map(Path, (*landlock.DEVICES, *grounds.writable)))
         hidden = [Path(path) for path in grounds.hidden]
         self._standard = [*landlock.reading_all_but(hidden), *devices]
@@ -56,6 +57,14 @@ class Sandbox:
     def has_namespaces(self, isolation: Isolation) -> bool:
         """Tell whether a tree is a namespace of its own, so that its end is certain."""
         return isolation != "none" and self._ability is not Ability.NONE
+
+    def lacking_for_strict(self) -> str | None:
+        """Return why a tree cannot have all that strict stands for on this machine; None if it can."""
+        if not self._landlock:
+            return "the kernel has no Landlock, or it is off, so files cannot be kept from a task"
+        if self._ability is Ability.NONE and not self._closes_tcp:
+            return "the kernel has neither namespaces for this user nor Landlock for TCP, so the network stays open"
+        return None
 
     def fork(self, isolation: Isolation) -> int:
         """Fork a process that then must call `confine`."""
@@ -85,7 +94,7 @@ class Sandbox:
         if strict:  # the tree's own /proc, if it has one, is not the one that was there at the start
             rules += landlock.reading([Path("/proc")])
         landlock.restrict(rules, tcp=not strict or cut_off, abstract_sockets=not strict)
-        return (LANDLOCK, _STRICT_TCP) if strict and not cut_off else (LANDLOCK,)
+        return (LANDLOCK, _STRICT_TCP) if strict and not cut_off and self._closes_tcp else (LANDLOCK,)
 
 
 def _own_files() -> list[Path]:
