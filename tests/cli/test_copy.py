@@ -16,8 +16,10 @@ from tests.cli.terminal import tide, tide_given
 from tests.cli.test_jobs import work
 from tidewheel.clock import SystemClock
 from tidewheel.errors import Conflict, StoreMismatch
+from tidewheel.model.alert import Finding, Rule
 from tidewheel.model.audit import AuditFilter
 from tidewheel.model.log_query import LogFilter
+from tidewheel.model.notification import Delivery, Event
 from tidewheel.model.states import Cause
 from tidewheel.store import copying
 from tidewheel.store.base import JobFilter, Store
@@ -46,12 +48,27 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tide(tmp_path, "key", "create", "ci", "--role", "viewer", "--rate", "5")
     tide(tmp_path, "tenant", "set", "other", "--weight", "2.5")
     tide_given(tmp_path, b"correct horse", "secret", "set", "db", TIDE_SECRETS_KEY=SECRETS_KEY)
+    tide(tmp_path, "notify", "channel", "ops", "https://hooks.example/x")
+    tide(tmp_path, "notify", "subscribe", "ops", "alert.firing", "alert.resolved", "cancelled")
     tide(tmp_path, "keeper", "run-once", "census")
+    asyncio.run(_go_wrong(tmp_path))
     by_hand = apsw.Connection(str(tmp_path / "jobs.db"))
     by_hand.execute("UPDATE worker SET alive = 0, ended_at = lease_until")
     by_hand.pragma("wal_checkpoint(TRUNCATE)")
     by_hand.close()
     return tmp_path
+
+
+async def _go_wrong(folder: Path) -> None:
+    """Let an alert fire and be over, and a job be cancelled that is sent round again; all of it is told."""
+    store = await open_store(f"sqlite:///{folder}/jobs.db")
+    for found in ([Finding(Rule.QUEUE_AGE, "mail", "it waits")], []):
+        await store.keep_alerts(found)
+    (answer,) = await store.submit([a_job("cancelled")])
+    await store.cancel(answer.job_id)
+    await store.spread_happenings()
+    await store.redrive([answer.job_id])
+    await store.close()
 
 
 @pytest.fixture
@@ -78,6 +95,10 @@ async def seen(store: Store) -> dict[str, Any]:
         "caps": await store.caps(),
         "keys": await store.keys(tenant=None),
         "secrets": await store.stored_secrets(),
+        "channels": await store.channels(),
+        "subscriptions": await store.subscriptions(),
+        "deliveries": await store.deliveries(),
+        "alerts": await store.alerts(),
         "audit": (await store.audited(AuditFilter())).entries,
         "tenants": await store.tenants(),
         "workers": await store.workers(),
@@ -132,6 +153,24 @@ def test_the_copy_is_a_store_to_work_with(filled: Path, postgres_database: str) 
         await store.close()
 
     asyncio.run(go_on())
+
+
+def test_what_happens_after_a_copy_is_told_beside_what_was_told_before(filled: Path, postgres_database: str) -> None:
+    assert copy(filled, postgres_database).returncode == 0
+
+    async def go_on() -> list[Delivery]:
+        store = await open_store(postgres_database)
+        before = {delivery.id for delivery in await store.deliveries()}
+        await store.keep_alerts([Finding(Rule.QUEUE_AGE, "other", "it waits, too")])
+        [job] = (await store.find(JobFilter(kind="cancelled"))).jobs
+        await store.cancel(job.id)
+        await store.spread_happenings()
+        told = [delivery for delivery in await store.deliveries() if delivery.id not in before]
+        await store.close()
+        return told
+
+    told = asyncio.run(go_on())
+    assert sorted(delivery.event for delivery in told) == [Event.FIRING, Event.CANCELLED]
 
 
 def test_an_interrupted_copy_keeps_everyone_out_and_goes_on_where_it_was(

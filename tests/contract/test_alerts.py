@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule, a_worker
@@ -37,6 +38,28 @@ async def test_a_queue_says_how_long_its_first_job_waits_and_who_serves_it(backe
     assert (await store.alert_facts()).queues == [QueueFact("slow", 2 * MINUTE, 1)]
     await store.close_gate(GateSpec(mode=GateMode.HOLD, queue="slow"))
     assert (await store.alert_facts()).queues == []
+
+
+async def test_who_waits_for_a_limit_waits_in_its_queue_and_who_waits_for_a_parent_does_not(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    await store.set_limit("account", 1)
+    for queue in ("mail", "mail", "late", "held"):
+        await submit(store, queue=queue, limit_keys=("account",))
+    (parent,) = await claim(store, worker, 10, queues=("mail", "late", "held"))
+    await submit(store, queue="child", after=(parent.job_id,))
+    await store.close_gate(GateSpec(mode=GateMode.HOLD, queue="held"))
+    await backend.clock.advance(2 * MINUTE)
+    waits = {fact.queue: fact.waits for fact in await store.queue_waits()}
+    assert waits == {"mail": 2 * MINUTE, "late": 2 * MINUTE}
+    await backend.clock.advance(10 * MINUTE)
+    await store.register(a_worker(queues=("mail", "late"), ttl=HOUR))
+    await Watch(store).run_once()
+    firing = await store.alerts(state=AlertState.FIRING)
+    assert sorted((alert.rule, alert.subject) for alert in firing) == [
+        (Rule.QUEUE_AGE, "late"),
+        (Rule.QUEUE_AGE, "mail"),
+    ]
 
 
 async def test_kinds_say_how_many_of_those_that_ended_lately_are_dead(
@@ -109,7 +132,18 @@ async def test_firing_and_resolving_are_events(store: Store) -> None:
     await store.spread_happenings()
     parcels = await store.take_deliveries()
     assert sorted(parcel.text for parcel in parcels) == ["alert.firing: it waits", "alert.resolved: it waits"]
-    assert len({parcel.key for parcel in parcels}) == 2
+    (alert,) = await store.alerts()
+    assert sorted(parcel.key for parcel in parcels) == [f"{alert.id}.alert.firing", f"{alert.id}.alert.resolved"]
+    assert {msgspec.json.decode(parcel.body)["data"]["detail"]["alert_id"] for parcel in parcels} == {str(alert.id)}
+
+
+async def test_each_time_that_an_alert_fires_is_told(store: Store) -> None:
+    await store.add_channel(ChannelSpec(name="ops", address="https://example.org"))
+    await store.subscribe(SubscriptionSpec(channel="ops", events=frozenset([Event.FIRING, Event.RESOLVED])))
+    for found in ([OLD], [], [OLD], []):
+        await store.keep_alerts(found)
+    await store.spread_happenings()
+    assert len({parcel.key for parcel in await store.take_deliveries()}) == 4
 
 
 @pytest.mark.native("the server notes whose key it was")

@@ -32,6 +32,7 @@ TEXTS = (
     "größe überschritten ☃ 数据库 error",
     "word_with_underscores v1.2.3 /var/log/app.log",
     "",
+    "no answer of localhost:5432 yet",
 )
 FOUND: dict[str, list[int]] = {
     "payment": [0, 1],
@@ -39,7 +40,7 @@ FOUND: dict[str, list[int]] = {
     "pay": [],
     "pay*": [0, 1],
     "payment -refused": [1],
-    "-payment": [2, 3, 4, 5, 6],
+    "-payment": [2, 3, 4, 5, 6, 7],
     '"timed out"': [2],
     '"out timed"': [],
     "db7.example.com": [2],
@@ -50,6 +51,11 @@ FOUND: dict[str, list[int]] = {
     "ok:false": [3],
     'message:"slow query"': [3],
     "user.id:43": [],
+    'message:"slow-query"': [],
+    "lost:timed": [],
+    "localhost:5432": [7],
+    "-localhost:5432 answer": [],
+    "-message:slow": [0, 1, 2, 3, 4, 5, 6, 7],
     "42": [0, 3],
     "GRÖSSE": [],
     "Größe": [4],
@@ -57,7 +63,7 @@ FOUND: dict[str, list[int]] = {
     "word_with_underscores": [5],
     "v1.2.3": [5],
     "payment 数据库": [],
-    "": [0, 1, 2, 3, 4, 5, 6],
+    "": [0, 1, 2, 3, 4, 5, 6, 7],
 }
 
 

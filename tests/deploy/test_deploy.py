@@ -180,3 +180,13 @@ def test_the_image_copies_what_is_there_and_installs_extras_that_exist() -> None
 
 def test_the_file_of_settings_is_one() -> None:
     assert read_file(DEPLOY / "tidewheel.toml")["port"] == 8433
+
+
+def test_the_image_has_every_extra_and_the_page_says_so() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = set(project["optional-dependencies"]) - {"dev"}
+    (installed,) = re.findall(r"'\.\[([\w,]+)\]'", (DEPLOY / "Dockerfile").read_text())
+    assert set(installed.split(",")) == extras
+    page = (ROOT / "docs/how-to/deploy.md").read_text()
+    (told,) = re.findall(r"The image has all extras of\s+Tidewheel: ([^.]+)\.", page)
+    assert set(re.findall(r"`(\w+)`", told)) == extras

@@ -274,7 +274,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "beat": _hot("job_cancelling", lambda s: [[s.worker], None], 5),
     "cancelling": _hot("job_cancelling", lambda s: [[s.worker]], 5),
     "lock_runs_of_worker": _hot("job_running", lambda s: [s.worker], BATCH + 2, flat=False),
-    "queue_facts": _hot("job_due", lambda _: [], 10, flat=False),
+    "queue_facts": _hot("job_due, job_limited", lambda _: [], 32, flat=False),
     "lane_facts": _hot("job_due", lambda _: [], 10, flat=False),
     "schedule_facts": _hot("job_schedule", lambda _: [], 20, flat=False),  # those that are first in line
     "happenings": _hot("job_pkey", lambda _: [100, list(Event)], 100),

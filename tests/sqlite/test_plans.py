@@ -42,6 +42,13 @@ PLANS = {
         BY_ROWID,
         BY_ID,
     ],
+    "queue_facts": [
+        r"job USING (COVERING )?INDEX job_due \(lane=\? AND priority=\?\)",
+        r"first USING (COVERING )?INDEX job_limited \(tenant=\? AND waits_for=\? AND priority=\?\)",
+        r"job USING COVERING INDEX job_limited \(tenant=\? AND waits_for>\?\)",
+        r"job USING COVERING INDEX job_limited \(tenant>\?\)",
+        BY_ROWID,
+    ],
     "runs_named": [BY_ID],
     "runs_of_worker": [r"job_running \(worker=\?\)"],
     "finish_returned": [BY_ROWID],
@@ -113,8 +120,8 @@ PLANS = {
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
-SCANS_ALLOWED = {"active_pairs", "stop_behind", "holders", "find_running", "limit_holders"}
-"""The first step of the one takes the first entry of an index that holds only what is queued; the others look at what
+SCANS_ALLOWED = {"active_pairs", "queue_facts", "stop_behind", "holders", "find_running", "limit_holders"}
+"""The first step of the first two takes the first entry of an index that holds only what waits; the others look at what
 runs, by an index that holds nothing else."""
 
 

@@ -57,7 +57,7 @@ MEANINGS: Final[Mapping[Rule, str]] = {
     Rule.SCHEDULE_LATE: "a job of a schedule waits longer than 5 minutes beyond its time",
     Rule.SCHEDULE_MISSED: "the last occurrence of a schedule passed without a job",
     Rule.SCHEDULE_OVERDUE: "the time of a schedule passed 5 minutes ago, and nothing is recorded of it",
-    Rule.QUEUE_AGE: "a due job of a queue waits longer than 10 minutes",
+    Rule.QUEUE_AGE: "a due job of a queue waits longer than 10 minutes, be it for a worker or for a limit",
     Rule.NO_WORKER: "a job of a queue is due for a minute, and no live worker serves the queue",
     Rule.NO_WORKER_OF_KIND: "a job of a kind is due for a minute, and no live worker of its queue can take it",
     Rule.FAILURE_RATE: "of at least 20 jobs of a kind that ended in 10 minutes, half or more are dead",
@@ -73,7 +73,7 @@ MEANINGS: Final[Mapping[Rule, str]] = {
 
 
 class QueueFact(NamedTuple):
-    """How long the first due job of a queue waits, behind no gate, and how many live workers serve it."""
+    """How long the first due job of a queue waits, not behind a gate, and how many live workers serve it."""
 
     queue: str
     waits: timedelta

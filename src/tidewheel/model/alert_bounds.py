@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from tidewheel.errors import Invalid
-from tidewheel.model.checks import parse_duration
+from tidewheel.model.checks import check_duration, parse_duration
 from tidewheel.model.resources import parse_resources
 
 
@@ -36,6 +36,10 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 USUAL: Final = Bounds()
 _BYTES: Final = ("replica_behind", "free_disk", "database_size")
+_LONGEST: Final = timedelta(days=365)
+_MOST_BYTES: Final = 1 << 50
+_MOST: Final = 1_000_000_000
+"""Beyond these nothing is ever found."""
 
 
 def parse_bounds(texts: Iterable[str]) -> Bounds:
@@ -54,13 +58,22 @@ def parse_bounds(texts: Iterable[str]) -> Bounds:
 def _value(name: str, text: str) -> Any:
     usual = getattr(USUAL, name)
     if isinstance(usual, timedelta):
-        return parse_duration(text, f"alert: {name}")
+        field = f"alert: {name}"
+        return check_duration(field, parse_duration(text, field), timedelta(0), _LONGEST)
     if name in _BYTES:
-        return parse_resources(f"memory={text}", f"alert: {name}")["memory"]
+        return _bytes(name, text)
     try:
         value = type(usual)(text)
     except ValueError:
         value = -1
-    if not 0 < value < 1 << 62:
-        raise Invalid("alert", f"{name} must be a number above 0, not {text[:40]!r}")
+    most = 1 if name == "failure_rate" else _MOST  # it is a part of all
+    if not 0 < value <= most:
+        raise Invalid("alert", f"{name} must be a number above 0 and up to {most}, not {text[:40]!r}")
+    return value
+
+
+def _bytes(name: str, text: str) -> int:
+    value = parse_resources(f"memory={text}", f"alert: {name}")["memory"]
+    if not 0 < value <= _MOST_BYTES:
+        raise Invalid("alert", f"{name} must be above 0 and up to 1024TiB, not {text[:40]!r}")
     return value

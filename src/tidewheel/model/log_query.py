@@ -1,13 +1,14 @@
 """Searching in lines: what may be asked, and which lines it means.
 
 A query is words, all of which a line must have, in any order and case. `"two words"` must follow one another, `tim*` is
-the beginning of a word, `-word` must not be there, and `user:42` is a field of a line that is a JSON object.
+the beginning of a word, `-word` must not be there, and `user:42` is a field of a line that is a JSON object, or just
+that text.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from tidewheel.errors import Invalid
 from tidewheel.model.checks import check_instant, check_name
 from tidewheel.model.log import LogLine, LogStream
-from tidewheel.model.log_words import MAX_WORD, field_tokens, fields_of, level_of, levels_from, token_of, words_in
+from tidewheel.model.log_words import MAX_WORD, fields_of, level_of, levels_from, pair_token, said, token_of, words_in
 
 MAX_QUERY: Final = 500
 MAX_TERMS: Final = 20
@@ -101,16 +102,47 @@ class Excerpt(NamedTuple):
     """Where in the text that is: from, and up to before."""
 
 
+class _Field(NamedTuple):
+    """A name with a value, as in `user:42`; both in lower case."""
+
+    name: str
+    value: str
+    text: re.Pattern[str] | None
+    """How it may stand in a line, unless it may not."""
+
+    @property
+    def tokens(self) -> list[Token]:
+        """What an index has if a line has it, as a field or as text."""
+        pair = pair_token(self.name, self.value)
+        found = {token_of(f"{self.name}:{self.value}"), *([] if pair is None else [pair])}
+        return [(token, False) for token in sorted(found)]
+
+    @property
+    def needle(self) -> str:
+        """What a line must have, in lower case, to have it; nothing if that is not certain.
+
+        A fraction may be written in many ways.
+        """
+        runs = _PLAIN.findall(self.name if _FRACTION.fullmatch(self.value) else self.value)
+        return max(runs, key=len, default="")
+
+    def is_in(self, lower: str, fields: Mapping[str, Any]) -> bool:
+        for name, value in fields.items():
+            if name.lower() == self.name and said(value).lower() == self.value:
+                return True
+        return self.text is not None and ":" in lower and self.text.search(lower) is not None
+
+
 class _Term(NamedTuple):
     words: tuple[str, ...]
     """More than one must follow one another; none for a field."""
-    field: str | None = None
+    field: _Field | None = None
     prefix: bool = False
     negative: bool = False
 
-    def is_in(self, words: Sequence[str], fields: frozenset[str]) -> bool:
+    def is_in(self, words: Sequence[str], lower: str, fields: Mapping[str, Any]) -> bool:
         if self.field is not None:
-            return self.field in fields
+            return self.field.is_in(lower, fields)
         if self.prefix:
             return any(word.startswith(self.words[0]) for word in words)
         if len(self.words) == 1:
@@ -133,7 +165,9 @@ class LogSearch:
         self.before = None if where.before is None else check_instant("before", where.before)
         positive = [term for term in self._terms if not term.negative]
         self._needles = sorted({word for term in positive for word in term.words}, key=len, reverse=True)
-        self._field_needles = [needle for term in positive if (needle := _needle_of(term))]
+        self._field_needles = [term.field.needle for term in positive if term.field and term.field.needle]
+        self._reads_words = any(term.words for term in self._terms)
+        self._reads_fields = self._levels is not None or any(term.field for term in self._terms)
         self._marks = _marks_of(positive)
 
     @property
@@ -142,7 +176,7 @@ class LogSearch:
         asked: list[list[Token]] = []
         for term in self._terms:
             if not term.negative:
-                asked += [[(term.field, False)]] if term.field else [[(w[:MAX_WORD], term.prefix)] for w in term.words]
+                asked += [term.field.tokens] if term.field else [[(w[:MAX_WORD], term.prefix)] for w in term.words]
         where = self.where
         named = {"tenant": where.tenant, "kind": where.kind, "queue": where.queue, "stream": where.stream}
         asked += [[(token_of(f"{name}={value}"), False)] for name, value in named.items() if value is not None]
@@ -178,13 +212,14 @@ class LogSearch:
         """Tell whether a line, which is of the right job, is meant."""
         if (self.where.stream is not None and stream != self.where.stream) or not self.may_be_in(text):
             return False
-        fields = fields_of(text)
+        fields = fields_of(text) if self._reads_fields else {}
         if self._levels is not None and level_of(level, fields) not in self._levels:
             return False
         if not self._terms:
             return True
-        words, tokens = words_in(text.lower()), frozenset(field_tokens(fields))
-        return all(term.is_in(words, tokens) is not term.negative for term in self._terms)
+        lower = text.lower()
+        words = words_in(lower) if self._reads_words else []
+        return all(term.is_in(words, lower, fields) is not term.negative for term in self._terms)
 
     def excerpt(self, text: str) -> Excerpt:
         """Return the part of a line around the first thing that was found in it, and where in that everything is."""
@@ -211,25 +246,21 @@ def _parse(text: str) -> list[_Term]:
 def _term(minus: str, phrase: str | None, name: str | None, value: str | None, word: str | None) -> _Term:
     negative = bool(minus)
     if name is not None and value is not None:
-        return _Term((), token_of(f"{name}:{value.strip(chr(34))}"), negative=negative)
-    said = phrase if word is None else word
-    words = tuple(words_in((said or "").lower()))
+        return _Term((), _field(name.lower(), value.strip(chr(34)).lower()), negative=negative)
+    typed = phrase if word is None else word
+    words = tuple(words_in((typed or "").lower()))
     if not words:
-        raise Invalid("q", f"has no word to look for in {(said or minus)[:40]!r}")
+        raise Invalid("q", f"has no word to look for in {(typed or minus)[:40]!r}")
     prefix = word is not None and word.endswith("*")
     if word is not None and ("*" in word[:-1] or (prefix and len(words) > 1)):
         raise Invalid("q", f"may have * only at the end of a plain word, not as in {word[:40]!r}")
     return _Term(words, prefix=prefix, negative=negative)
 
 
-def _needle_of(term: _Term) -> str:
-    """Return what a line must have, in lower case, to have a field with this value; nothing if that is not certain.
-
-    A fraction may be written in many ways, and where an index has `_` a line may have anything.
-    """
-    name, _, value = (term.field or "").partition(":")
-    runs = _PLAIN.findall(name if _FRACTION.fullmatch(value) else value)
-    return max(runs, key=len, default="")
+def _field(name: str, value: str) -> _Field:
+    if pair_token(name, value) is None:
+        return _Field(name, value, None)
+    return _Field(name, value, re.compile(rf"(?<![\w.-]){re.escape(name)}:{re.escape(value)}(?!\w)"))
 
 
 def _check_level(level: str) -> str:
@@ -242,7 +273,16 @@ def _marks_of(terms: Sequence[_Term]) -> re.Pattern[str] | None:
     shown = []
     for term in terms:
         if term.field is not None:
-            shown.append(re.escape(term.field.partition(":")[2]))
+            shown += _mark_of(term.field)
         else:
             shown.append(r"\b" + r"\W+".join(map(re.escape, term.words)) + (r"\w*" if term.prefix else r"\b"))
     return re.compile("|".join(shown), re.IGNORECASE) if shown else None
+
+
+def _mark_of(field: _Field) -> list[str]:
+    """Return how a line may have a value: as it was typed, with the name before it in a text, or as JSON writes it."""
+    if not field.value:
+        return []
+    name, written = re.escape(field.name), msgspec.json.encode(field.value).decode()[1:-1]
+    values = "|".join(map(re.escape, sorted({field.value, written}, key=len, reverse=True)))
+    return [rf"(?:(?<![\w.-]){name}:)?(?<!\w)(?:{values})(?!\w)"]

@@ -23,9 +23,24 @@ _SAME: Final[Mapping[str, str]] = {
     "alert": "critical",
 }
 _LEVEL_FIELDS: Final = ("level", "levelname", "severity", "lvl")
+_NUMBERED: Final[Mapping[object, str]] = {
+    10: "debug",
+    20: "debug",
+    30: "info",
+    40: "warning",
+    50: "error",
+    60: "critical",
+}
+"""What pino and bunyan write to the field `level`."""
 
 words_in: Final = re.compile(r"\w+").findall
 """The words of a text, which must be in lower case."""
+_TEXT_VALUE: Final = re.compile(r'(?!/)[^\w\s"]{0,2}(\w+)')
+"""What makes a pair of what stands behind a colon: a word, soon."""
+_PAIRS: Final = re.compile(rf":(?<=[\w.-]:)(?={_TEXT_VALUE.pattern})").finditer
+_NAME_BACKWARDS: Final = re.compile(r"[\w.-]*[a-z_](?![\w.-])").match
+_MAX_NAME: Final = 512
+"""More than a query may have."""
 _NO_TOKEN: Final = re.compile(r"[^\w.:=/-]")
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -55,7 +70,7 @@ def level_of(level: str | None, fields: Mapping[str, Any]) -> str | None:
     """Return the level of a line by its usual name: what the logger said, or else what a field says."""
     named = level or next((fields[name] for name in _LEVEL_FIELDS if isinstance(fields.get(name), str)), None)
     if named is None:
-        return None
+        return _NUMBERED.get(fields.get("level"))
     lower = str(named).lower()
     return _SAME.get(lower, lower)
 
@@ -68,24 +83,42 @@ def levels_from(level: str) -> tuple[str, ...]:
 
 def field_tokens(fields: Mapping[str, Any]) -> list[str]:
     """Return how fields stand in an index."""
-    return [token_of(f"{name}:{_said(value)}") for name, value in fields.items()]
+    return [token_of(f"{name}:{said(value)}") for name, value in fields.items()]
+
+
+def pair_token(name: str, value: str) -> str | None:
+    """Return how a text such as `localhost:5432` stands in an index, by its first word; None if it does not."""
+    found = _TEXT_VALUE.match(value)
+    return None if found is None else f"{name}:{found[1]}"[: 2 * MAX_WORD]
+
+
+def pair_tokens(lower: str) -> Iterator[str]:
+    """Return how all such texts in this one, which must be in lower case, stand in an index."""
+    for found in _PAIRS(lower):
+        end = found.start()
+        name = _NAME_BACKWARDS(lower[max(0, end - _MAX_NAME) : end][::-1])  # from the colon, of which there are few
+        if name is not None:
+            yield f"{name[0][::-1]}:{found[1]}"[: 2 * MAX_WORD]
 
 
 def words_to_index(texts: Sequence[str], levels: Iterable[str | None]) -> set[str]:
     """Return all by which these lines can be found."""
-    words = {word[:MAX_WORD] for word in words_in("\n".join(texts).lower())}
-    said: set[str | None] = set()
+    lower = "\n".join(texts).lower()
+    words = {word[:MAX_WORD] for word in words_in(lower)}
+    words.update(pair_tokens(lower))
+    named: set[str | None] = set()
     for text, level in zip(texts, levels, strict=True):
         if fields := fields_of(text):
             words.update(field_tokens(fields))
-            said.add(level_of(level, fields))
+            named.add(level_of(level, fields))
         else:
-            said.add(level)
-    words.update(token_of(f"level={level_of(level, {})}") for level in said if level is not None)
+            named.add(level)
+    words.update(token_of(f"level={level_of(level, {})}") for level in named if level is not None)
     return words
 
 
-def _said(value: Any) -> str:
+def said(value: Any) -> str:
+    """Return the value of a field as a query has it."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 

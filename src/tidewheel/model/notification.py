@@ -249,7 +249,10 @@ def messages_of(happening: Happening, subscriptions: Iterable[Subscription]) -> 
 
 
 def key_of(happening: Happening, event: Event) -> str:
-    """Return the id of an event: made of what it is about, so that a repetition has the same."""
+    """Return the id of an event: made of what it is about, so that a repetition has the same.
+
+    What it is about has an id that no other installation has.
+    """
     if happening.job_id is not None:
         if event is Event.LATE:  # the same, whether it was seen while the job waits or when its run had ended
             return f"{happening.job_id}.{event}"
@@ -257,7 +260,7 @@ def key_of(happening: Happening, event: Event) -> str:
         return key if happening.event in _OF_RUNS else f"{key}.{happening.id}"
     if happening.schedule_id is not None and happening.due_at is not None:
         return f"{happening.schedule_id}.{happening.due_at.isoformat()}.{event}"
-    return f"{happening.id}.{event}"
+    return f"{(happening.detail or {})['alert_id']}.{event}"  # each time that it fires is an alert of its own
 
 
 def envelope(happening: Happening, event: Event) -> dict[str, Any]:

@@ -78,7 +78,8 @@ QUEUE_DEPTH: Final = Described("tide_queue_depth", "gauge", "Active jobs, as of 
 QUEUE_OLDEST: Final = Described(
     "tide_queue_oldest_seconds",
     "gauge",
-    "How long the first due job of a queue waits, behind no gate; none if nothing is due. Scale workers by it.",
+    "How long the first due job of a queue waits, for a worker or for a limit and behind no gate; none if nothing is "
+    "due. Scale workers by it while few wait for limits.",
     ("queue",),
 )
 JOBS_KEPT: Final = Described("tide_jobs_kept", "gauge", "Finished jobs that are still kept.", ("queue", "state"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -47,11 +48,11 @@ def lane_of(row: Any, waits: timedelta) -> LaneFact:
     return LaneFact(tenant, queue, kind, parse_needs_text(needs), waits)
 
 
-def detail_text(rule: str, subject: str, told: str) -> str:
+def detail_text(alert_id: UUID, rule: str, subject: str, told: str) -> str:
     """Return what an event says of an alert."""
-    return msgspec.json.encode({"rule": rule, "subject": subject, "told": told}).decode()
+    return msgspec.json.encode({"alert_id": alert_id, "rule": rule, "subject": subject, "told": told}).decode()
 
 
-def finding_detail(finding: Finding) -> str:
+def finding_detail(alert_id: UUID, finding: Finding) -> str:
     """Return what an event says of something that was found."""
-    return detail_text(finding.rule, finding.subject, finding.told)
+    return detail_text(alert_id, finding.rule, finding.subject, finding.told)

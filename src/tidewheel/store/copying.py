@@ -62,6 +62,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str
     """Another one if anything was changed since."""
     epoch: int
+    noted: int
+    """The highest number that anything in the outbox ever had: keys of messages have it, and none may come again."""
     first_day: date
     """The earliest day of anything that is kept by days."""
 

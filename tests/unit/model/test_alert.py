@@ -25,12 +25,13 @@ from tidewheel.model.alert import (
     parse_rules,
     turn,
 )
-from tidewheel.model.alert_bounds import parse_bounds
+from tidewheel.model.alert_bounds import USUAL, parse_bounds
 from tidewheel.model.log_query import LogBacklog
 from tidewheel.model.resources import NO_NEEDS
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+DURATIONS = [name for name in USUAL.__struct_fields__ if isinstance(getattr(USUAL, name), timedelta)]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +94,17 @@ def test_bounds_are_set_by_name() -> None:
         ("dead_rows=-1", "alert: dead_rows must be a number above 0"),
         ("failure_rate=x", "alert: failure_rate must be a number above 0"),
         ("free_disk=much", "alert: free_disk"),
+        ("failure_rate=50", "alert: failure_rate must be a number above 0 and up to 1, not '50'"),
+        ("failure_rate=nan", "alert: failure_rate must be a number above 0 and up to 1, not 'nan'"),
+        ("failures_of=1000000001", "alert: failures_of must be a number above 0 and up to 1000000000"),
+        ("dead_letters=9999999999", "alert: dead_letters must be a number above 0 and up to 1000000000"),
+        ("dead_rows=99999999999999", "alert: dead_rows must be a number above 0 and up to 1000000000"),
+        ("free_disk=0", "alert: free_disk must be above 0 and up to 1024TiB, not '0'"),
+        ("replica_behind=2000TiB", "alert: replica_behind must be above 0 and up to 1024TiB, not '2000TiB'"),
+        *((f"{name}=366d", f"alert: {name}: must be between 0s and 365d, not 366d") for name in DURATIONS),
     ],
 )
-def test_bounds_that_nobody_can_mean_are_refused(text: str, why: str) -> None:
+def test_bounds_that_nobody_can_mean_or_reach_are_refused(text: str, why: str) -> None:
     with pytest.raises(Invalid, match=why):
         parse_bounds([text])
 

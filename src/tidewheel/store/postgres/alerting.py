@@ -105,12 +105,13 @@ class Alerting(Part):
         turns = turn(standing, findings, muted_by(windows, await store_now(connection)))
         for finding in turns.firing:
             values = (self._make_id(), finding.key, finding.rule, finding.subject, finding.tenant, finding.told)
-            if await connection.fetchval(SQL["fire"], *values) is not None:
-                await _tell(connection, Event.FIRING, finding.tenant, finding_detail(finding))
+            alert_id = await connection.fetchval(SQL["fire"], *values)
+            if alert_id is not None:
+                await _tell(connection, Event.FIRING, finding.tenant, finding_detail(alert_id, finding))
         for key in turns.resolved:
             row = await connection.fetchrow(SQL["resolve"], key)
             if row is not None:
-                detail = detail_text(row["rule"], row["subject"], row["told"])
+                detail = detail_text(row["id"], row["rule"], row["subject"], row["told"])
                 await _tell(connection, Event.RESOLVED, row["tenant"], detail)
         return len(turns.firing) + len(turns.resolved)
 

@@ -147,5 +147,5 @@ async def _finish(connection: Connection, snapshot: Snapshot) -> None:
     wrong = [f"{found[table]} of {rows} in {table}" for table, rows in snapshot.counts.items() if found[table] != rows]
     if wrong:
         raise Conflict(f"the numbers differ ({', '.join(wrong)}): begin anew by `tide db copy --restart`")
-    await connection.execute(SQL["copy_finish"], snapshot.epoch)
+    await connection.execute(SQL["copy_finish"], snapshot.epoch, snapshot.noted)
     await connection.execute(SQL["copy_unmark"], COPYING)

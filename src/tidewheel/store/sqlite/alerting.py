@@ -164,11 +164,12 @@ def _keep(session: Session, findings: Sequence[Finding]) -> int:
     muted = muted_by([_window(row) for row in session.rows("windows", now=now)], instant(now))
     turns = turn([key for (key,) in session.rows("firing")], findings, muted)
     for finding in turns.firing:
-        session.rows("fire", id=session.make_id().bytes, key=finding.key, now=now, **finding._asdict())
-        _tell(session, Event.FIRING, finding.tenant, finding_detail(finding), now)
+        alert_id = session.make_id()
+        session.rows("fire", id=alert_id.bytes, key=finding.key, now=now, **finding._asdict())
+        _tell(session, Event.FIRING, finding.tenant, finding_detail(alert_id, finding), now)
     for key in turns.resolved:
-        for rule, subject, told, tenant in session.rows("resolve", key=key, now=now):
-            _tell(session, Event.RESOLVED, tenant, detail_text(rule, subject, told), now)
+        for alert_id, rule, subject, told, tenant in session.rows("resolve", key=key, now=now):
+            _tell(session, Event.RESOLVED, tenant, detail_text(UUID(bytes=alert_id), rule, subject, told), now)
     return len(turns.firing) + len(turns.resolved)
 
 

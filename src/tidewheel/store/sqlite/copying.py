@@ -40,12 +40,12 @@ class SqliteSource:
             counts = dict(rows(self._connection, "copy_counts", {}))
             if alive := value(self._connection, "copy_alive", {"now": now}):
                 raise Conflict(f"{alive} workers of {self._path} are alive: stop all that uses it, and copy then")
-            [(epoch, first)] = rows(self._connection, "copy_epoch", {"now": now})
+            [(epoch, first, noted)] = rows(self._connection, "copy_epoch", {"now": now})
             fingerprint = _fingerprint(self._connection)
         except apsw.Error as error:
             raise translate(error, self._path) from error
         day = instant(first).astimezone(UTC).date()
-        return Snapshot(counts=counts, fingerprint=fingerprint, epoch=epoch, first_day=day)
+        return Snapshot(counts=counts, fingerprint=fingerprint, epoch=epoch, noted=noted, first_day=day)
 
     def pieces(self, table: str, skip: int) -> Iterator[Piece]:
         cursor = self._connection.execute(SQL[f"copy_{table}"], {"skip": skip})

@@ -1,21 +1,50 @@
 -- name: queue_facts
--- By the first jobs of the lanes that are open, which the index of due jobs has.
-SELECT lane.queue, tidewheel.now() - min(head.run_at),
+-- By the first jobs of the lanes that are open, which the index of due jobs has, and by the first who wait for each limit:
+-- of several queues that wait for the same one, those that are among its first few.
+WITH RECURSIVE waited AS (
+    (SELECT tenant, waits_for AS key FROM tidewheel.job WHERE state = 'limited' ORDER BY tenant, waits_for LIMIT 1)
+    UNION ALL
+    SELECT next.tenant, next.key
+      FROM waited
+     CROSS JOIN LATERAL (
+           SELECT job.tenant, job.waits_for AS key
+             FROM tidewheel.job
+            WHERE job.state = 'limited' AND (job.tenant, job.waits_for) > (waited.tenant, waited.key)
+            ORDER BY job.tenant, job.waits_for
+            LIMIT 1) AS next
+), head AS (
+    SELECT lane.queue, first.run_at
+      FROM tidewheel.lane
+     CROSS JOIN generate_series(0, 2) AS level
+     CROSS JOIN LATERAL (
+           SELECT job.run_at FROM tidewheel.job
+            WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level
+            ORDER BY job.run_at
+            LIMIT 1) AS first
+     WHERE lane.gate = 'open'
+    UNION ALL
+    SELECT lane.queue, first.run_at
+      FROM waited
+     CROSS JOIN generate_series(0, 2) AS level
+     CROSS JOIN LATERAL (
+           SELECT job.run_at, job.lane FROM tidewheel.job
+            WHERE job.state = 'limited' AND job.tenant = waited.tenant AND job.waits_for = waited.key
+              AND job.priority = level
+            ORDER BY job.run_at
+            LIMIT 20) AS first
+      JOIN tidewheel.lane ON lane.id = first.lane
+     WHERE lane.gate = 'open'
+)
+SELECT head.queue, tidewheel.now() - min(head.run_at),
        (SELECT count(*) FROM tidewheel.worker
-         WHERE alive AND lease_until > tidewheel.now() AND lane.queue = ANY (worker.queues))
-  FROM tidewheel.lane
- CROSS JOIN generate_series(0, 2) AS level
- CROSS JOIN LATERAL (
-       SELECT job.run_at FROM tidewheel.job
-        WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level
-        ORDER BY job.run_at
-        LIMIT 1) AS head
- WHERE lane.gate = 'open' AND head.run_at <= tidewheel.now()
- GROUP BY lane.queue
- ORDER BY lane.queue COLLATE "C"
+         WHERE alive AND lease_until > tidewheel.now() AND head.queue = ANY (worker.queues))
+  FROM head
+ WHERE head.run_at <= tidewheel.now()
+ GROUP BY head.queue
+ ORDER BY head.queue COLLATE "C"
 
 -- name: lane_facts
--- As above, by what the jobs need.
+-- By what the jobs need, of those that wait for a worker.
 SELECT tenant.name, lane.queue, lane.kind, lane.needs, tidewheel.now() - min(head.run_at)
   FROM tidewheel.lane
   JOIN tidewheel.tenant ON tenant.id = lane.tenant
@@ -137,7 +166,7 @@ RETURNING id
 
 -- name: resolve
 UPDATE tidewheel.alert SET firing = NULL, resolved_at = tidewheel.now() WHERE firing = $1
-RETURNING rule, subject, told, tenant
+RETURNING id, rule, subject, told, tenant
 
 -- name: tell_alert
 INSERT INTO tidewheel.outbox (at, event, tenant, detail)

@@ -68,12 +68,12 @@ INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, 
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 
 -- name: copy_finish
--- Numbers go on after the last one that came, finished jobs are counted by day, and lanes are to be read again. Fencing
--- tokens of the source are all lower than those that come from now on.
+-- Numbers go on after the last one that came, or ever was in the outbox; finished jobs are counted by day, and lanes are to
+-- be read again. Fencing tokens of the source are all lower than those that come from now on.
 WITH numbered AS (
     SELECT setval('tidewheel.tenant_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.tenant), false),
            setval('tidewheel.lane_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.lane), false),
-           setval('tidewheel.outbox_id_seq', (SELECT coalesce(max(id), 0) + 1 FROM tidewheel.outbox), false)
+           setval('tidewheel.outbox_id_seq', $2::bigint + 1, false)
 ), counted AS (
     INSERT INTO tidewheel.rollup (day, lane, state, jobs)
     SELECT (finished_at AT TIME ZONE 'UTC')::date, lane, state, count(*) FROM tidewheel.job_history GROUP BY 1, 2, 3

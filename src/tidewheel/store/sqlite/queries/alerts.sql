@@ -1,22 +1,50 @@
 -- name: queue_facts
--- By the first jobs of the lanes that are open, which the index of due jobs has.
-SELECT queue, :now - min(head),
+-- By the first jobs of the lanes that are open, which the index of due jobs has, and by the first who wait for each limit:
+-- of several queues that wait for the same one, those that are among its first few.
+WITH RECURSIVE waited (tenant, key) AS (
+    SELECT * FROM (SELECT tenant, waits_for FROM job WHERE state = 'limited' ORDER BY tenant, waits_for LIMIT 1)
+    UNION ALL
+    SELECT next.tenant, next.waits_for
+      FROM waited
+     CROSS JOIN job AS next ON next.rowid = coalesce(
+           (SELECT job.rowid FROM job
+             WHERE job.state = 'limited' AND job.tenant = waited.tenant AND job.waits_for > waited.key
+             ORDER BY job.waits_for LIMIT 1),
+           (SELECT job.rowid FROM job
+             WHERE job.state = 'limited' AND job.tenant > waited.tenant
+             ORDER BY job.tenant, job.waits_for LIMIT 1))
+), head (queue, run_at) AS (
+    SELECT lane.queue,
+           (SELECT job.run_at FROM job
+             WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level.value
+             ORDER BY job.run_at
+             LIMIT 1)
+      FROM lane
+     CROSS JOIN json_each('[0,1,2]') AS level
+     WHERE lane.gate = 'open'
+    UNION ALL
+    SELECT lane.queue, job.run_at
+      FROM waited
+     CROSS JOIN json_each('[0,1,2]') AS level
+     CROSS JOIN job ON job.rowid IN (
+           SELECT first.rowid FROM job AS first
+            WHERE first.state = 'limited' AND first.tenant = waited.tenant AND first.waits_for = waited.key
+              AND first.priority = level.value
+            ORDER BY first.run_at
+            LIMIT 20)
+     CROSS JOIN lane ON lane.id = job.lane
+     WHERE lane.gate = 'open'
+)
+SELECT queue, :now - min(run_at),
        (SELECT count(*) FROM worker
-         WHERE alive AND lease_until > :now AND EXISTS (SELECT 1 FROM json_each(queues) WHERE value = heads.queue))
-  FROM (SELECT lane.queue,
-               (SELECT job.run_at FROM job
-                 WHERE job.state = 'queued' AND job.lane = lane.id AND job.priority = level.value
-                 ORDER BY job.run_at
-                 LIMIT 1) AS head
-          FROM lane
-         CROSS JOIN json_each('[0,1,2]') AS level
-         WHERE lane.gate = 'open') AS heads
- WHERE head <= :now
+         WHERE alive AND lease_until > :now AND EXISTS (SELECT 1 FROM json_each(queues) WHERE value = head.queue))
+  FROM head
+ WHERE run_at <= :now
  GROUP BY queue
  ORDER BY queue
 
 -- name: lane_facts
--- As above, by what the jobs need.
+-- By what the jobs need, of those that wait for a worker.
 SELECT tenant, queue, kind, needs, :now - min(head)
   FROM (SELECT tenant.name AS tenant, lane.queue, lane.kind, lane.needs,
                (SELECT job.run_at FROM job
@@ -84,7 +112,7 @@ RETURNING id
 
 -- name: resolve
 UPDATE alert SET firing = NULL, resolved_at = :now WHERE firing = :key
-RETURNING rule, subject, told, tenant
+RETURNING id, rule, subject, told, tenant
 
 -- name: tell_alert
 INSERT INTO outbox (at, event, tenant, detail)

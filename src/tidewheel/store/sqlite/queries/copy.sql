@@ -49,7 +49,8 @@ SELECT count(*) FROM worker WHERE alive AND lease_until > :now
 -- name: copy_epoch
 SELECT meta.epoch,
        min(:now, coalesce((SELECT min(finished_at) FROM job_history), :now),
-           coalesce((SELECT min(ended_at) FROM attempt), :now), coalesce((SELECT min(stored_at) FROM log), :now))
+           coalesce((SELECT min(ended_at) FROM attempt), :now), coalesce((SELECT min(stored_at) FROM log), :now)),
+       coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'outbox'), 0)
   FROM meta
 
 -- name: copy_tenant
