@@ -29,7 +29,7 @@ class Sink:
 
     def __init__(self) -> None:
         self.said: list[Any] = []
-        self.pressed: list[str] = []
+        self.pressed: list[bytes | str] = []
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -38,14 +38,14 @@ class Sink:
     def time(self) -> float:
         return 17.0
 
-    def press(self, text: str) -> None:
+    def press(self, text: bytes | str) -> None:
         self.pressed.append(text)
 
 
 class Broken(Sink):
     room = 0
 
-    def press(self, text: str) -> None:
+    def press(self, text: bytes | str) -> None:
         raise RuntimeError(text)
 
 
@@ -133,6 +133,35 @@ def test_what_is_printed_reaches_the_run_and_only_text_is_taken() -> None:
 
     assert original.getvalue() == "outside\n"
     assert sink.said == [17, STDERR, "inside", 17, STDERR, "\n"]
+
+
+class Nameless:
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_fields_of_a_record_are_kept_as_json_before_its_traceback(logger: logging.Logger) -> None:
+    sink, endless = Sink(), dict[str, Any]()
+    endless["self"] = endless
+    with logging_to(sink):
+        logger.info("plain", extra={})
+        logger.info("paid %s", "5", extra={"order": 42, "at": {1: None}})
+        logger.error("failed", extra={"order": 43}, exc_info=ValueError("broken"))
+        logger.info("%d apples", "two", extra={"order": 44})
+        logger.info("odd", extra={"order": Nameless()})
+        logger.info("endless", extra=endless)
+
+    texts = [text for _, text in sink.lines]
+    assert texts[:3] == [
+        "plain",
+        '{"msg":"paid 5","order":42,"at":{"1":null}}',
+        '{"msg":"failed","order":43}\nValueError: broken',
+    ]
+    assert '"order":44' in texts[3]
+    assert texts[4:] == [
+        "odd (its fields cannot be shown: RuntimeError)",
+        "endless (its fields cannot be shown: RecursionError)",
+    ]
 
 
 def test_a_broken_sink_fails_nothing(logger: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:

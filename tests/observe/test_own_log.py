@@ -23,7 +23,8 @@ Write = Callable[[LogSetup], io.StringIO]
 def write(monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     """Have a log written to a text."""
     root = logging.getLogger()
-    before, level = list(root.handlers), root.level
+    own = logging.getLogger("tidewheel")
+    before, level, own_level = list(root.handlers), root.level, own.level
 
     def begin(setup: LogSetup) -> io.StringIO:
         out = io.StringIO()
@@ -34,6 +35,7 @@ def write(monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
     yield begin
     root.handlers[:] = before
     root.setLevel(level)
+    own.setLevel(own_level)
 
 
 def test_json_is_one_object_a_line_with_what_the_event_is_about(write: Write) -> None:
@@ -148,3 +150,17 @@ def test_a_log_is_set_up_once_however_often_that_is_asked(write: Write) -> None:
 def test_what_is_no_format_and_no_level_is_refused(words: tuple[str, str], why: str) -> None:
     with pytest.raises(Invalid, match=why):
         log_setup(*words)
+
+
+def test_the_level_is_that_of_the_own_log_and_of_nobody_else(write: Write) -> None:
+    out = write(LogSetup(level="error"))
+    logging.getLogger("shop").warning("of a library")
+    logging.getLogger("tidewheel.worker").warning("of ours")
+    logging.getLogger("shop").error("wrong")
+
+    assert logging.getLogger("shop").isEnabledFor(logging.INFO)
+    assert not logging.getLogger("tidewheel.worker").isEnabledFor(logging.WARNING)
+    assert [line.endswith("wrong") for line in out.getvalue().splitlines()] == [True]
+    write(LogSetup(level="debug"))
+    assert not logging.getLogger("shop").isEnabledFor(logging.DEBUG)
+    assert logging.getLogger("tidewheel.worker").isEnabledFor(logging.DEBUG)

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import Any, Final, Literal, Protocol
 
 from tidewheel.logs.lines import SHORT
+from tidewheel.tasks.log_fields import USUAL_COUNT, with_fields
 
 LARGE: Final = SHORT
 """A chunk of more characters is not only noted."""
@@ -19,8 +20,9 @@ class RunSink(Protocol):
     """Where what a run says is noted, such as a `RunLog`; any thread may do so.
 
     Whoever notes something extends `said` by three items: when it was said, in seconds since the epoch; the name of its
-    level as a record has it, or `STDOUT` or `STDERR` for what was printed; and its text. Then, if `said` has more than
-    `room` items, or the text is `LARGE`, he calls `press`. That is all done in place, for a call costs more.
+    level as a record has it, or `STDOUT` or `STDERR` for what was printed; and its text, or bytes that were printed.
+    Then, if `said` has more than `room` items, or the text is `LARGE`, he calls `press`. That is all done in place, for
+    a call costs more.
     """
 
     said: list[Any]
@@ -29,7 +31,7 @@ class RunSink(Protocol):
     def time(self) -> float:
         """Return when it is."""
 
-    def press(self, text: str) -> None:
+    def press(self, text: bytes | str) -> None:
         """See to it that what was noted gets on its way; this was the last of it."""
 
 
@@ -56,9 +58,11 @@ class RunHandler(logging.Handler):
         if sink is None:
             return self._handle_outside(record)
         try:
-            text = record.msg
+            text, has_fields = record.msg, len(record.__dict__) > USUAL_COUNT
             if record.args or record.exc_info or record.stack_info or type(text) is not str:
                 text = self._text(record)
+            if has_fields:
+                text = with_fields(record, text)
             said = sink.said
             said += (record.created, record.levelname, text)
             if len(said) > sink.room or len(text) > LARGE:

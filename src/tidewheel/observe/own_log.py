@@ -66,7 +66,9 @@ def write_log(setup: LogSetup, **fields: str) -> None:
     for old in [one for one in root.handlers if isinstance(one.formatter, TextFormatter)]:
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(setup.level.upper())
+    root.setLevel(logging.INFO)  # for all others: what tasks log is none of this log, and must not depend on its level
+    handler.setLevel(setup.level.upper())
+    _log.setLevel(setup.level.upper())
 
 
 def note(**fields: str) -> None:

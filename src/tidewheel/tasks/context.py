@@ -15,6 +15,10 @@ JOB_ID_VARIABLE: Final = "TIDE_JOB_ID"
 """A variable that commands, and tasks in processes of their own, have."""
 
 
+_log: Final = logging.getLogger("tide.task")
+"""Not below our own logger, whose level is that of the log of the worker."""
+
+
 class Reporter(Protocol):
     """Where the words of a task go: to the store, by way of whoever runs it."""
 
@@ -53,7 +57,7 @@ class Context:
         self._saved = saved
         self._reporter = reporter
         self._cancelled = False
-        self.log = logging.LoggerAdapter(logging.getLogger("tidewheel.task"), {"job_id": str(job_id)})
+        self.log = _log
 
     @property
     def attempt(self) -> tuple[int, int]:

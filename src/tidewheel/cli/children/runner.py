@@ -4,9 +4,11 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final
 
+from tidewheel.logs.descriptors import keep_descriptors_apart
 from tidewheel.logs.handler import keep_runs_apart
 from tidewheel.logs.shortcut import shorten_logging
-from tidewheel.logs.streams import route_output
+from tidewheel.logs.streams import route_output, set_up_by_the_app
+from tidewheel.logs.threads import carry_runs_into_threads
 from tidewheel.model.resources import Resources
 from tidewheel.sdk.desk import Desk
 from tidewheel.store.base import ClaimRequest
@@ -28,7 +30,8 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
     tasks: dict[str, InlineTask] = {HTTP: HttpTask()}
     route_output()  # before the app is loaded: a handler that it makes keeps the stream that it finds
     if setup.app is not None:
-        app = load_registry(setup.app)
+        with set_up_by_the_app():
+            app = load_registry(setup.app)
         if isinstance(app, Desk):
             app.work_for(setup.database, setup.blobs)
         tasks |= {task.kind: CallerTask(task) for task in app.registry if task.mode == "inline"}
@@ -41,6 +44,7 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
         labels=setup.offer.labels,
     )
     end_copies()
+    carry_runs_into_threads()
     shorten_logging(keep_runs_apart())
     tools = Tools(shop.settler, shop.reports, shop.handover, shop.page, shop.clock, shop.store.epoch, shop.numbers)
     runner = Runner(tasks, request, tools, slots=setup.slots, grace=setup.grace.total_seconds())
@@ -49,4 +53,5 @@ async def _build(shop: Workshop, _: AsyncExitStack) -> Runner:
 
 
 if __name__ == "__main__":
+    keep_descriptors_apart()
     run_child(partial(work, open_all=open_all, build=_build))

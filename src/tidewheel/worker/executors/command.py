@@ -23,7 +23,7 @@ from tidewheel.worker.executors.groups import Groups
 from tidewheel.worker.executors.idle import Idle
 from tidewheel.worker.executors.launching import LauncherKeeper, LauncherOptions
 from tidewheel.worker.executors.output import Output
-from tidewheel.worker.executors.underway import EndedAtOnce, Kills, Underway, end_by_signal, end_of_tree
+from tidewheel.worker.executors.underway import EndedAtOnce, Kills, Underway, end_by_signal, end_of_tree, with_files
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.floor import check_floor
 from tidewheel.worker.launcher.messages import MAX_MESSAGE, BodyEnded, Exited, Program
@@ -162,23 +162,22 @@ class Command(Underway):
 
     def left(self, exited: Exited) -> None:
         """Take how the command ended; nothing of it is left."""
-        self._hear_out()
-        layers = (*exited.layers, *self._cell.tree.layers)
-        usage = Usage(cpu_seconds=exited.cpu_seconds, peak_rss_bytes=exited.peak_rss, isolation=layers)
-        self._end(self._judge(exited, usage))
-        if self.was_disturbed:
-            self._cell.retire()
-        else:
-            self._at_free(self._cell)
+        with self.sure_to_end():
+            self._hear_out()
+            layers = (*exited.layers, *self._cell.tree.layers)
+            usage = Usage(cpu_seconds=exited.cpu_seconds, peak_rss_bytes=exited.peak_rss, isolation=layers)
+            self._end(self._judge(exited, usage))
+            if self.was_disturbed:
+                self._cell.retire()
+            else:
+                self._at_free(self._cell)
 
     def evicted(self, body: BodyEnded | None) -> None:
         """Take how the cell ended, before the command did."""
-        self._hear_out()
-        self._end(
-            end_of_tree(
-                body, Usage(isolation=self._cell.tree.layers), oom_kills=self.kills or self._watch.recent_oom_kills
-            )
-        )
+        with self.sure_to_end():
+            self._hear_out()
+            usage = Usage(isolation=self._cell.tree.layers)
+            self._end(end_of_tree(body, usage, oom_kills=self.kills or self._watch.recent_oom_kills))
 
     def _hear_out(self) -> None:
         for output in self._outputs:
@@ -187,14 +186,9 @@ class Command(Underway):
 
     def _end(self, ended: Ended) -> None:
         self._watch.remove(self)
-        place, left = self._cell.place, None
-        if not is_as_given(place.run):
-            left = place.set_aside()
-            try:
-                ended = msgspec.structs.replace(ended, files=scratch.output_files(left))
-            except Invalid as error:
-                ended = Ended(end=End.FATAL, message=str(error), exit_code=ended.exit_code, usage=ended.usage)
-        self.finish(ended, left)
+        place = self._cell.place
+        left = None if is_as_given(place.run) else place.set_aside()
+        self.finish(with_files(ended, left), left)
 
     def _judge(self, exited: Exited, usage: Usage) -> Ended:
         if exited.status is None:

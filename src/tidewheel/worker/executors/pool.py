@@ -9,14 +9,13 @@ from typing import Final
 
 import msgspec
 
-from tidewheel.errors import Invalid
 from tidewheel.model.outcome import Usage
 from tidewheel.tasks.definition import Isolation
 from tidewheel.worker.execution import End, Ended, Order, Sink
 from tidewheel.worker.executors.launching import Launcher
 from tidewheel.worker.executors.output import Output
-from tidewheel.worker.executors.scratch import Place, output_files
-from tidewheel.worker.executors.underway import Kills, Underway, end_of_tree
+from tidewheel.worker.executors.scratch import Place
+from tidewheel.worker.executors.underway import Kills, Underway, end_of_tree, with_files
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.launcher.frames import Frames, TooLong, frame
 from tidewheel.worker.launcher.messages import Done, Job, Logged, Progressed, Ready, Saved, Words
@@ -148,8 +147,9 @@ class Child(asyncio.Protocol):
         if done.last or self._run.was_disturbed or (done.untidy and not self._place.is_clean):
             self.retire()
         else:
-            self._finish(done)
-            self._at_free(self)
+            with self._run.sure_to_end():
+                self._finish(done)
+                self._at_free(self)
 
     def _distrust(self, why: str) -> None:
         if self._run is not None:
@@ -170,7 +170,8 @@ class Child(asyncio.Protocol):
             output.drain()
             output.close()
         if self._run is not None:
-            self._finish(self._done)
+            with self._run.sure_to_end():
+                self._finish(self._done)
         self._place.close()
 
     def _finish(self, done: Done | None) -> None:
@@ -182,7 +183,10 @@ class Child(asyncio.Protocol):
             output.sink = None
         self._watch.remove(run)
         left = self._place.set_aside() if done is None or done.untidy else None
-        run.finish(self._end_of_tree(run) if done is None else _ended(done, self._usage(done), left), left)
+        run.finish(
+            self._end_of_tree(run) if done is None else with_files(_ended(done, self._usage(done)), left),
+            left,
+        )
 
     def _end_of_tree(self, run: Underway) -> Ended:
         body = self.tree.body
@@ -196,12 +200,8 @@ class Child(asyncio.Protocol):
         )
 
 
-def _ended(done: Done, usage: Usage, left: str | None) -> Ended:
+def _ended(done: Done, usage: Usage) -> Ended:
     """Translate what a runner said of a run."""
-    try:
-        files = {} if left is None else output_files(left)
-    except Invalid as error:
-        return Ended(end=End.FATAL, message=str(error), usage=usage)
     return Ended(
         end=End(done.end),
         result=bytes(done.result).decode() if done.end == "returned" else None,
@@ -209,5 +209,4 @@ def _ended(done: Done, usage: Usage, left: str | None) -> Ended:
         detail=done.detail,
         after=None if done.after is None else timedelta(seconds=done.after),
         usage=usage,
-        files=files,
     )

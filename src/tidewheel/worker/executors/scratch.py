@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -19,6 +20,8 @@ from tidewheel.worker.sandbox.place import is_alone, make_place, output_director
 MAX_FILES: Final = 1_000
 MAX_DEPTH: Final = 100
 """Folders within folders of output files: each is opened step by step from above, while the worker waits."""
+_NO_FOLDER: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""None was made, or there is something else in its place."""
 _removals: Final[set[asyncio.Future[None]]] = set()
 """Under way; a loop by itself does not hold on to them."""
 
@@ -129,18 +132,24 @@ def _regular_files(above: Path, directory: Path) -> Iterator[str]:
         if inner.count("/") > MAX_DEPTH:
             raise Invalid("output", f"the output directory is more than {MAX_DEPTH} folders deep")
         try:
-            handle = open_beneath(above, directory / inner)
-        except OSError:  # none was made, it cannot be read, or it is behind a link
-            continue
-        try:
-            with os.scandir(handle) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
-            for entry in listed:  # each is looked at by way of the handle
+            for entry in _entries(above, directory / inner):
                 if entry.is_dir(follow_symlinks=False):
                     unseen.append(f"{inner}{entry.name}/")
                 elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode):
                     yield f"{inner}{entry.name}"
-        except NotADirectoryError:
-            continue
-        finally:
-            os.close(handle)
+        except OSError as error:
+            if error.errno in _NO_FOLDER:
+                continue
+            why = error.strerror or error
+            raise Invalid("output", f"the folder {inner or '.'!r} of the output directory: {why}") from error
+
+
+def _entries(above: Path, directory: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a directory by name, while its handle is open: each is looked at by way of that."""
+    handle = open_beneath(above, directory)
+    try:
+        with os.scandir(handle) as entries:
+            listed = sorted(entries, key=lambda entry: entry.name)
+        yield from listed
+    finally:
+        os.close(handle)

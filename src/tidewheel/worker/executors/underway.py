@@ -1,13 +1,16 @@
 """A run under way in a tree of processes: what functions and commands have in common."""
 
 import asyncio
+import contextlib
+import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final, Protocol
 
 import msgspec
 
+from tidewheel.errors import Invalid
 from tidewheel.model.outcome import Usage
 from tidewheel.tasks.ending import TOO_LONG, End, Ended
 from tidewheel.worker.execution import Order
@@ -17,6 +20,8 @@ from tidewheel.worker.sandbox import tree
 from tidewheel.worker.sandbox.limits import MAX_PROCESSES
 
 _OOM_KILL: Final = -signal.SIGKILL
+
+_log = logging.getLogger(__name__)
 
 Kills = Callable[[], int]
 """Returns how many processes of a run the kernel has killed for want of memory."""
@@ -76,10 +81,12 @@ class Underway:
 
     def _end_by_force(self) -> None:
         """Kill it; what it used is looked at before, for whoever is killed cannot tell."""
-        if (root := self.holder.pid) is not None:
-            pids = list(islice(tree.descendants(root), MAX_PROCESSES))
-            self._used = (sum(map(tree.cpu_seconds, pids)), sum(map(tree.resident, pids)))
-        self.holder.tell("kill")
+        try:
+            if (root := self.holder.pid) is not None:
+                pids = list(islice(tree.descendants(root), MAX_PROCESSES))
+                self._used = (sum(map(tree.cpu_seconds, pids)), sum(map(tree.resident, pids)))
+        finally:
+            self.holder.tell("kill")
 
     def pause(self) -> None:
         """Stop all of its processes where they are."""
@@ -101,6 +108,17 @@ class Underway:
     def was_disturbed(self) -> bool:
         """Whether it was told anything that may reach its process after its end."""
         return self._was_paused or self._asked is not None or self._killed is not None
+
+    @contextlib.contextmanager
+    def sure_to_end(self) -> Iterator[None]:
+        """End it whatever is raised while its end is seen to: a run that nobody ends would keep its slot for good."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - as it says
+            _log.exception("the end of job %s could not be seen to", self.order.job_id)
+            self.holder.tell("kill")
+            if not self._ended.done():
+                self.finish(Ended(end=End.ERROR, message=f"the worker could not see to its end: {error}"), None)
 
     def finish(self, ended: Ended, left: str | None) -> None:
         """Note how it ended by itself, where what was done to it counts more, and where that is which it left."""
@@ -152,6 +170,16 @@ class EndedAtOnce:
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def with_files(ended: Ended, left: str | None) -> Ended:
+    """Return the end of a run with the output files that it left; what cannot be taken is fatal."""
+    if left is None:
+        return ended
+    try:
+        return msgspec.structs.replace(ended, files=scratch.output_files(left))
+    except Invalid as error:
+        return Ended(end=End.FATAL, message=str(error), exit_code=ended.exit_code, usage=ended.usage)
 
 
 def end_of_tree(body: BodyEnded | None, usage: Usage, *, oom_kills: Callable[[], int]) -> Ended:

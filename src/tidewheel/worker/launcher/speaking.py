@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from tidewheel.model.checks import clean_text
+from tidewheel.tasks.log_fields import USUAL_COUNT, with_fields
 from tidewheel.worker.launcher.frames import frame
 from tidewheel.worker.launcher.messages import Logged, Progressed, Saved, Words
 
@@ -63,7 +64,8 @@ class SpeakingHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             level = next((name for number, name in _LEVELS if record.levelno >= number), "debug")
-            self._speaker.log(level, self.format(record))
+            has_fields, text = len(record.__dict__) > USUAL_COUNT, self.format(record)
+            self._speaker.log(level, with_fields(record, text) if has_fields else text)
         except Exception:  # noqa: BLE001 - a record that cannot be formatted must not end the task
             self.handleError(record)
 
