@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from bench.api.requests import SUBMIT
 from bench.api.server import Target, figures_of, serving
@@ -14,6 +17,8 @@ from bench.jobs import LaneName, fill, outcomes, specs
 from bench.measure import Figures, quantile, say
 from bench.worker.loads import INLINE
 from bench.worker.process import Shape, running
+from tidewheel.clock import SystemClock
+from tidewheel.model.ids import make_id
 from tidewheel.model.job import DEFAULT_TENANT
 from tidewheel.model.outcome import Failure, Outcome
 from tidewheel.model.states import Cause, State
@@ -32,6 +37,20 @@ LISTS: Final[tuple[dict[str, str], ...]] = (
     {"label": "team=growth"},
 )
 """What people look for first."""
+_LABEL: Final = ("order", "ord-48151623")
+_MESSAGE: Final = "disk quota exceeded on vol-7731"
+RARE: Final[Mapping[str, dict[str, str]]] = {
+    "label": {"label": "=".join(_LABEL)},
+    "label_and_kind": {"label": "=".join(_LABEL), "kind": _LANE.kind},
+    "word_of_label": {"q": "48151623"},
+    "error": {"error": "vol-7731"},
+    "word": {"q": "vol-7731"},
+    "words": {"q": "quota vol-7731"},
+    "word_and_state": {"q": "vol-7731", "state": "cancelled"},
+    "nothing": {"q": "vol-9999"},
+}
+"""What one job has, or none, and others before which millions came."""
+_RARE_AGE: Final = timedelta(hours=11)
 PAGES: Final = (
     "/ui",
     "/ui/jobs",
@@ -59,6 +78,8 @@ async def measure_lists(ground: Ground, sizes: Sizes) -> Figures:
         shown = await _finish_some(place)
         await place.load_history(sizes.listed * 4 // 5)
         await place.load_due(sizes.listed // 5, [_LANE])
+        await place.note_phrases()
+        await _add_rare(place)
         await place.tidy()
         order = {
             "connections": 4,
@@ -70,8 +91,9 @@ async def measure_lists(ground: Ground, sizes: Sizes) -> Figures:
         await server.load(**order, requests=2 * len(LISTS))
         rounds = [await server.load(**order, requests=sizes.lists) for _ in range(sizes.rounds)]
         one_job = {f"/ui/jobs/{state}": f"/ui/jobs/{job_id}" for state, job_id in shown.items()}
+        rare = await _measure_rare(server, sizes)
         pages = await _measure_pages(server, {**{path: path for path in PAGES}, **one_job}, sizes)
-    return {**figures_of("list", rounds), **pages}
+    return {**figures_of("list", rounds), **rare, **pages}
 
 
 async def _finish_some(place: Place) -> dict[State, UUID]:
@@ -85,6 +107,32 @@ async def _finish_some(place: Place) -> dict[State, UUID]:
     await place.store.settle(place.worker_id, [*outcomes(good), *ends])
     (waiting,) = (await place.store.find(JobFilter(states=frozenset({State.QUEUED})), limit=1)).jobs
     return {State.QUEUED: waiting.id, State.SUCCEEDED: good[0].job_id, State.DEAD: bad[0].job_id}
+
+
+async def _add_rare(place: Place) -> None:
+    """Add a job with a rare label, and one that ended with a rare message, each as if made hours ago."""
+    made = int((SystemClock().now() - _RARE_AGE).timestamp() * 1000)
+    labelled, ended = (replace(spec, id=make_id(made + n, n)) for n, spec in enumerate(specs(2, lanes=[_LANE])))
+    _, cancelled = await place.store.submit([replace(labelled, labels=dict([_LABEL])), ended])
+    await place.store.cancel(cancelled.job_id, reason=_MESSAGE)
+
+
+async def _measure_rare(server: Target, sizes: Sizes) -> Figures:
+    """Ask for the first page of what is rare, one request after the other."""
+    found: dict[str, float] = {}
+    latencies: list[float] = []
+    for name, asked in RARE.items():
+        order = {"connections": 1, "method": "GET", "paths": [f"/v1/jobs?{urlencode(asked)}"], "status": 200}
+        await server.load(**order, tenant=_LANE.tenant, requests=2)
+        done, _ = await server.load(**order, tenant=_LANE.tenant, requests=sizes.looks)
+        latencies += done.latencies
+        found[name] = round(1e3 * quantile(done.latencies, 0.99), 1)
+        say(f"{name}: p50 {1e3 * quantile(done.latencies, 0.5):.1f} ms, p99 {found[name]} ms")
+    return {
+        "rare_p50_ms": round(1e3 * quantile(latencies, 0.5), 1),
+        "rare_p99_ms": round(1e3 * quantile(latencies, 0.99), 1),
+        "rare_p99_ms_by": found,
+    }
 
 
 async def _measure_pages(server: Target, pages: Mapping[str, str], sizes: Sizes) -> Figures:

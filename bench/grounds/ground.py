@@ -74,6 +74,10 @@ class Place(Protocol):
         """Add jobs of the one lane that succeeded during the last days, today included."""
         ...
 
+    async def note_phrases(self) -> None:
+        """Note what the jobs are found by that were added in these ways; a submit does so by itself."""
+        ...
+
     async def tidy(self) -> None:
         """Let the database gather what it knows of its tables, as it does by itself now and then."""
         ...

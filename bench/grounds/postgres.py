@@ -111,6 +111,10 @@ class PostgresPlace:
         await rows.copy_history(self._raw, count)
         await rows.settle_down(self._raw, "VACUUM (ANALYZE) tidewheel.job_history")
 
+    async def note_phrases(self) -> None:
+        await rows.note_phrases(self._raw)
+        await rows.settle_down(self._raw, "VACUUM (ANALYZE) tidewheel.phrase, tidewheel.phrase_moment")
+
     async def tidy(self) -> None:
         await self._raw.execute("VACUUM (ANALYZE) tidewheel.job")
 

@@ -55,6 +55,29 @@ async def copy_history(connection: Any, count: int) -> None:
     await _copy(connection, "tidewheel.job_history", count, {"id": f"pg_temp.id_of({at})", **times})
 
 
+async def note_phrases(connection: Any) -> None:
+    """Note labels and messages of all jobs; the ids of copies are of the time at which they were made."""
+    for table, message in (("job", "NULL"), ("job_history", "job.error ->> 'message'")):
+        await connection.execute(
+            f"""
+            WITH said AS MATERIALIZED (
+                SELECT DISTINCT job.tenant, lower(said.phrase) AS phrase,
+                       (extract(epoch FROM job.created_at) * 1000)::bigint >> 10 AS moment
+                  FROM tidewheel.{table} AS job
+                 CROSS JOIN LATERAL (
+                       SELECT key || '=' || value FROM json_each_text(job.labels) UNION ALL SELECT {message}
+                       ) AS said (phrase)
+                 WHERE job.lane > 0 AND said.phrase IS NOT NULL
+            ), named AS (
+                INSERT INTO tidewheel.phrase (period, id, tenant, phrase)
+                SELECT DISTINCT moment >> 16, tidewheel.phrase_id(tenant, phrase), tenant, phrase FROM said
+            )
+            INSERT INTO tidewheel.phrase_moment SELECT tidewheel.phrase_id(tenant, phrase), moment FROM said
+            """,
+            timeout=1800,
+        )
+
+
 async def _copy(connection: Any, table: str, count: int, changed: Mapping[str, str]) -> None:
     found = await connection.fetch(
         "SELECT attname FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped", table

@@ -97,6 +97,9 @@ class SqlitePlace:
     async def load_history(self, count: int) -> None:
         rows.copy_history(self._path, count)
 
+    async def note_phrases(self) -> None:
+        rows.note_phrases(self._path)
+
     async def tidy(self) -> None:
         connection = connect(self._path)
         try:

@@ -50,6 +50,30 @@ def copy_history(path: Path, count: int) -> None:
     _copy(path, "job_history", count, {"id": _ID.format(at=at), **dict.fromkeys(names, at)})
 
 
+def note_phrases(path: Path) -> None:
+    """Note labels and messages of all jobs; the ids of copies are of the time at which they were made."""
+    connection = connect(path)
+    try:
+        connection.execute("CREATE TEMP TABLE said (phrase, tenant, moment)")
+        label = "SELECT label.key || '=' || label.value AS phrase, {} FROM {}, json_each({}.labels) AS label"
+        message = "SELECT error ->> 'message' AS phrase, {} FROM {} WHERE error ->> 'message' IS NOT NULL"
+        made = "tenant, created_at / 1000 >> 10 AS moment"
+        for asked in (
+            label.format(made, "job", "job"),
+            *(t.format(made, *["job_history"] * 2) for t in (label, message)),
+        ):
+            connection.execute(f"INSERT INTO temp.said SELECT DISTINCT lower(phrase), tenant, moment FROM ({asked})")
+        connection.execute(
+            "INSERT OR IGNORE INTO phrase (phrase, tenant, period) "
+            "SELECT DISTINCT phrase, tenant, moment >> 16 FROM temp.said; "
+            "INSERT OR IGNORE INTO phrase_moment SELECT phrase.id, said.moment FROM temp.said AS said JOIN phrase "
+            "ON phrase.phrase = said.phrase AND phrase.tenant = said.tenant AND phrase.period = said.moment >> 16"
+        )
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        connection.close()
+
+
 def _evenly(first: int, last: int, count: int) -> str:
     """Return the expression of a time that moves on from copy to copy, in microseconds."""
     now = micros(SystemClock().now())

@@ -160,7 +160,20 @@ def _standings(scene: Scene) -> list[Any]:
 
 def _specs(scene: Scene) -> list[Any]:
     ids = [uuid4() for _ in range(BATCH)]
-    return [ids, [scene.lane] * BATCH, [scene.tenant] * BATCH, [1] * BATCH, ["{}"] * BATCH, *[None] * 11, False]
+    return [
+        ids,
+        [scene.lane] * BATCH,
+        [scene.tenant] * BATCH,
+        [1] * BATCH,
+        ["{}"] * BATCH,
+        *[None] * 11,
+        False,
+        *_phrases(scene),
+    ]
+
+
+def _phrases(scene: Scene) -> list[Any]:
+    return [[scene.tenant] * BATCH, [f"order={number}" for number in range(BATCH)], [2**30] * BATCH]
 
 
 def _endings(scene: Scene) -> list[Any]:
@@ -298,6 +311,7 @@ HOT: Final[Mapping[str, Hot]] = {
     "last_logs": _hot("", lambda s: [_one(s.ended), time_of(_one(s.ended)), 2**62, 2**62, 1000, 2**20], 0),
     "notes_of": _hot("", lambda s: [_ids(s.runs)], 0),
     "list_all": _hot("job_pkey", lambda _: _page([True, True, None]), 60, flat=False),
+    "any_job_between": _hot("job_pkey", lambda s: [LAST, s.queued[0]], 1),
     "count_unfinished": _hot("job_tenant", lambda s: [s.small_tenant, 50], 60),
     "list_all_of_tenant": _hot("job_tenant", lambda s: _page([True, True, s.small_tenant, None]), 60),
     "fresh_counts": _hot("job_pkey", lambda _: [50], 60, flat=False),
@@ -322,6 +336,8 @@ LOOK_AT_MUCH: Final = frozenset(
         "named_artifacts",
         "copy_counts",
         "copy_clear_jobs",
+        "found_by",
     }
 )
-"""Chores that count or clear up from time to time, and the end of a page that was not filled."""
+"""Chores that count or clear up from time to time, the end of a page that was not filled, and the erasure of a job,
+which looks at those of the same second."""

@@ -118,6 +118,17 @@ PLANS = {
         r"SEARCH earlier USING COVERING INDEX log_job \(job_id=\? AND token=\? AND first=\? AND last>\?\)",
     ],
     "segments_with": [r"SCAN log_words VIRTUAL TABLE", r"SEARCH segment USING INTEGER PRIMARY KEY \(rowid=\?\)"],
+    "note_moments": [
+        r"SEARCH phrase USING COVERING INDEX sqlite_autoindex_phrase_1 \(phrase=\? AND tenant=\? AND period=\?\)"
+    ],
+    "phrases_of_label": [r"SEARCH phrase USING COVERING INDEX sqlite_autoindex_phrase_1 \(phrase=\?"],
+    "phrases_with": [r"SCAN phrase_parts VIRTUAL TABLE", r"SEARCH phrase USING INTEGER PRIMARY KEY \(rowid=\?\)"],
+    "moments_of_phrase": [r"SEARCH phrase_moment USING PRIMARY KEY \(phrase=\? AND moment>\? AND moment<\?\)"],
+    "any_job_between": [
+        r"sqlite_autoindex_job_1 \(id>\? AND id<\?\)",
+        r"sqlite_autoindex_job_history_1 \(id>\? AND id<\?\)",
+    ],
+    "erase_moment": [r"SEARCH phrase_moment USING PRIMARY KEY \(phrase=\? AND moment=\?\)"],
     "next_finished": [r"job_history_age \(state=\? AND finished_at>\? AND finished_at<\?\)"],
 }
 SCANS_ALLOWED = {"active_pairs", "queue_facts", "stop_behind", "holders", "find_running", "limit_holders"}

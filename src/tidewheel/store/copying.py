@@ -49,7 +49,10 @@ TABLES: Final = (
 )
 """What is copied, in this order: what others refer to comes first."""
 DERIVED: Final = frozenset(
-    ("meta", "rollup", "census", "finish_rate", "keeper", "duty", "log_fresh", "log_segment", "log_words")
+    (
+        *("meta", "rollup", "census", "finish_rate", "keeper", "duty", "log_fresh", "log_segment", "log_words"),
+        *("phrase", "phrase_moment", "phrase_parts"),
+    )
 )
 """What the target makes of the rest by itself, or has no need of."""
 

@@ -14,6 +14,7 @@ from tidewheel.store.access import check_keys_page
 from tidewheel.store.access_rows import SCAN, entry_of, job_erased
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part
+from tidewheel.store.postgres.phrases import erase_phrases, own_phrases
 from tidewheel.store.postgres.searching import find_job
 
 _OF_JOB: Final = ("erase_attempts", "erase_notes", "erase_logs", "erase_happenings", "erase_deliveries")
@@ -49,8 +50,10 @@ class Auditing(Part):
 
     async def erase(self, job_id: UUID, *, by: Actor) -> Job:
         async def erase(connection: Connection) -> Job:
+            said = await own_phrases(connection, job_id)
             tenant = await connection.fetchval(SQL["erase_job"], job_id, time_of(job_id), by.tenant)
             if tenant is not None:
+                await erase_phrases(connection, said)
                 for step in _OF_JOB:
                     await connection.execute(SQL[step], job_id)
                 await connection.execute(SQL["lock_segments"])

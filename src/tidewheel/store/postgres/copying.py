@@ -9,10 +9,12 @@ import msgspec
 
 from tidewheel.errors import Conflict
 from tidewheel.model.ids import EPOCH
+from tidewheel.model.job_phrases import Said, said_by, said_of_ends
 from tidewheel.store.copying import Piece, Snapshot, changed_meanwhile
 from tidewheel.store.migrations import COPYING
 from tidewheel.store.postgres.connection import SQL, Connection, Database, connect
 from tidewheel.store.postgres.migrate import migrate, version_of
+from tidewheel.store.postgres.phrases import note_phrases
 
 _POOL: Final = 2
 
@@ -81,6 +83,8 @@ class PostgresTarget:
             )
             if piece.table == "log":
                 await _note_fresh(connection, [dict(zip(piece.columns, record, strict=True)) for record in records])
+            if piece.table in ("job", "job_history"):
+                await note_phrases(connection, _said([dict(zip(piece.columns, row, strict=True)) for row in records]))
 
         await self._database.transaction(add)
 
@@ -122,7 +126,7 @@ async def _recognise(connection: Connection, snapshot: Snapshot) -> None:
 
 async def _clear(connection: Connection, snapshot: Snapshot) -> None:
     await connection.execute(SQL["copy_unmark"], COPYING)
-    for step in ("copy_clear", "copy_clear_jobs", "copy_clear_edges"):
+    for step in ("copy_clear", "copy_clear_jobs", "copy_clear_edges", "copy_clear_phrases", "copy_clear_moments"):
         await connection.execute(SQL[step])
     await connection.execute(SQL["note_migration"], COPYING, snapshot.fingerprint)
 
@@ -139,6 +143,17 @@ async def _note_fresh(connection: Connection, pieces: list[dict[str, Any]]) -> N
         [piece["first"] for piece in pieces],
         list({piece["lane"] for piece in pieces}),
     )
+
+
+def _said(jobs: list[dict[str, Any]]) -> list[Said]:
+    """Return what jobs are found by."""
+    ends = [(job["tenant"], job["id"], _message(job["error"])) for job in jobs if job.get("error")]
+    return [*said_by((job["tenant"], job["id"], job["labels"], job["options"]) for job in jobs), *said_of_ends(ends)]
+
+
+def _message(error: str) -> str | None:
+    message: str | None = msgspec.json.decode(error).get("message")
+    return message
 
 
 async def _finish(connection: Connection, snapshot: Snapshot) -> None:

@@ -10,10 +10,12 @@ import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
 from tidewheel.model.fingerprint import fingerprint_of
+from tidewheel.model.job_phrases import said_of_ends
 from tidewheel.model.outcome import ATTEMPTS, LOSSES, RETRIED, Failure, LossRule, Outcome, Usage, error_of, judge
 from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.limits import free, let_go
+from tidewheel.store.postgres.phrases import note_phrases
 from tidewheel.store.postgres.releasing import EndedParent, note, tell
 from tidewheel.store.records import failure_text, usage_text
 
@@ -112,6 +114,8 @@ async def _move_to_history(
     )
     rows: list[Any] = await connection.fetch(SQL["finish"], list(believed), *map(list, columns))
     states = {ending.job_id: ending.state for ending in endings}
+    messages = {e.job_id: e.error.message for e in endings if e.error is not None and e.state is not State.SUCCEEDED}
+    await note_phrases(connection, said_of_ends((row["tenant"], row["id"], messages.get(row["id"])) for row in rows))
     return rows, {row["id"]: EndedParent(states[row["id"]]) for row in rows if row["awaited"]}
 
 

@@ -28,6 +28,7 @@ from tidewheel.store.postgres.connection import SQL, Connection, one
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.log_retention import LogRetention, own_ages
 from tidewheel.store.postgres.parts import Part, gate_of
+from tidewheel.store.postgres.phrases import retire_phrases
 from tidewheel.store.postgres.searching import FIRST_ID
 
 _OTHERS: Final = tuple(state for state in FINAL if state is not State.SUCCEEDED)
@@ -99,6 +100,7 @@ class Keeping(Part):
         await self._db.write(lambda connection: connection.execute(SQL["retire_keys"], limit))
         if rules:
             await self._retire_edges(max(rule.age for rule in rules), limit)
+        await retire_phrases(self._db, limit)
         for query in ("retire_workers", "retire_keepers", "retire_sweeps"):
             await self._db.write(partial(_execute, SQL[query]))
         while await self._db.write(lambda connection: connection.fetchval(SQL["retire_notes"], limit)) == limit:

@@ -1,6 +1,5 @@
 """Reading: one job, lists of jobs, attempts and counts."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString, NamedTuple
@@ -9,18 +8,22 @@ from uuid import UUID
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.model.ids import make_id, time_of
 from tidewheel.model.job import Attempt, Job
+from tidewheel.model.job_phrases import Stretch
 from tidewheel.model.job_words import JobWords, read_words
 from tidewheel.model.states import REDRIVABLE, State
 from tidewheel.store.base import MOST_FRESH, RUNNING_ONLY, Count, Counts, JobFilter
 from tidewheel.store.pages import MOST_ATTEMPTS, NEWEST, PAGE_BYTES, Page
 from tidewheel.store.postgres.connection import SQL, Connection
 from tidewheel.store.postgres.parts import DIALECT, Part, gate_of, store_now, tenant_id
+from tidewheel.store.postgres.tracking import Tracker, pattern_of
 from tidewheel.store.records import JobRow, are_gated, attempt_of, job_of, size_of, with_gates, with_notes
 
 SCAN = 20_000
 """How many rows of each table a page may read before it answers short."""
 WORD_SCAN = 5_000
 """The same for a page whose rows are searched for words, which takes longer."""
+FIRST_LOOK = 2_000
+"""How many are looked at before phrases are: what is not rare is found among them."""
 FIRST_ROWS = 16
 """How many jobs are read before it is known how large they are."""
 MAX_PAGE = 1000
@@ -29,8 +32,6 @@ LAST_ID = UUID(int=2**128 - 1)
 FIRST_ID = make_id(1, 0)
 """Above the ids of the tables' keels."""
 _SKEW = timedelta(days=1)
-_SPECIAL = re.compile(r"[\\%_]")
-_ESCAPED = r"\\\g<0>"
 _FEW = frozenset(REDRIVABLE)
 """They have partitions of their own."""
 
@@ -118,23 +119,72 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
     if not await _may_be(connection, where, number):
         return Page([])
     sought = None if where.text is None else read_words(where.text)
-    bounds, way = _bounds(where, after, sought), _way(where, number)
-    states = None if where.states is None else [state.value for state in where.states]
-    label = None if where.label is None else list(where.label)
-    filters = (states, where.kind, where.queue, where.schedule_id, label)
-    created = (where.created_from, where.created_before)
-    patterns = _patterns(sought)
-    scan = SCAN if patterns is None else min(SCAN, WORD_SCAN)
-    last = (*([scan] if way.is_long else []), limit, *created, *way.listed_by, patterns)
-    rows, is_full = await read_page(connection, SQL[f"list_{way.name}"], (*bounds, *filters, *last), limit)
-    edge = None
-    if way.is_long:
-        # One table may have filled the page from beyond the place where the reading of the other stopped.
-        lowest = rows[-1]["id"] if is_full else bounds[1]
-        edge = await connection.fetchval(SQL[f"edge_{way.name}"], bounds[0], lowest, scan, *way.bounded_by)
-    seen = [row for row in rows if edge is None or row["id"] >= edge]
-    jobs = await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in seen])
-    return Page(jobs, seen[-1]["id"] if is_full and len(seen) == len(rows) else edge)
+    words = () if sought is None else sought.words
+    below, floor = _bounds(where, after, sought)
+    walk = _Walk(connection, where, _way(where, number), [pattern_of(word) for word in words] or None, limit)
+    if walk.way.is_long and (where.label or where.error or words):
+        tracker = Tracker(connection, where, number, words)
+        edge = await walk.through(Stretch(below, floor), FIRST_LOOK)
+        if edge is not None and not walk.is_full:
+            edge = await _track(walk, tracker, Stretch(edge, floor))
+    else:
+        edge = await walk.through(Stretch(below, floor), SCAN)
+    return Page(await completed(connection, [job_of(row[:_WIDTH], DIALECT) for row in walk.rows]), edge)
+
+
+async def _track(walk: "_Walk", tracker: Tracker, rest: Stretch) -> UUID | None:
+    """Look where the phrases lead, and then at as much as a page without them would; return where to go on."""
+    stretches, below = await tracker.stretches(*rest)
+    for stretch in stretches:
+        edge = await walk.through(_within(stretch, rest), SCAN)
+        if edge is not None:
+            return edge
+    return None if below is None else await walk.through(Stretch(min(below, rest.below), rest.floor), SCAN)
+
+
+def _within(stretch: Stretch, whole: Stretch) -> Stretch:
+    return Stretch(min(stretch.below, whole.below), max(stretch.floor, whole.floor))
+
+
+class _Walk:
+    """Gathers one page."""
+
+    def __init__(
+        self, connection: Connection, where: JobFilter, way: "_Way", patterns: list[str] | None, limit: int
+    ) -> None:
+        self.way = way
+        self.rows: list[Any] = []
+        self.is_full = False
+        self._connection = connection
+        states = None if where.states is None else [state.value for state in where.states]
+        label = None if where.label is None else list(where.label)
+        self._filters = (states, where.kind, where.queue, where.schedule_id, label)
+        self._last = (where.created_from, where.created_before, *way.listed_by, patterns)
+        self._most = SCAN if patterns is None else min(SCAN, WORD_SCAN)
+        self._limit = limit
+        self._size = 0
+
+    async def through(self, stretch: Stretch, most: int) -> UUID | None:
+        """Look at jobs of a stretch, newest first, and return below which one the next page has to begin.
+
+        None if all of them were looked at.
+        """
+        way, scan = self.way, min(most, self._most)
+        room = self._limit - len(self.rows)
+        values = (*stretch, *self._filters, *([scan] if way.is_long else []), room, *self._last)
+        rows, is_full = await read_page(self._connection, SQL[f"list_{way.name}"], values, room)
+        edge = None
+        if way.is_long:
+            # One table may have filled the page from beyond the place where the reading of the other stopped.
+            lowest = rows[-1]["id"] if is_full else stretch.floor
+            edge = await self._connection.fetchval(
+                SQL[f"edge_{way.name}"], stretch.below, lowest, scan, *way.bounded_by
+            )
+        seen = [row for row in rows if edge is None or row["id"] >= edge]
+        self.rows += seen
+        self._size += sum(map(size_of, seen))
+        self.is_full = (is_full and len(seen) == len(rows)) or self._size >= PAGE_BYTES
+        return seen[-1]["id"] if self.is_full and seen else edge
 
 
 async def read_page(
@@ -204,12 +254,6 @@ def _bounds(where: JobFilter, after: UUID | None, sought: JobWords | None) -> tu
     if sought is not None and sought.job_id is not None:
         below, floor = min(below, UUID(int=min(sought.job_id.int + 1, LAST_ID.int))), max(floor, sought.job_id)
     return below, floor
-
-
-def _patterns(sought: JobWords | None) -> list[str] | None:
-    """Return what LIKE compares words with."""
-    words = () if sought is None else sought.words
-    return [f"%{_SPECIAL.sub(_ESCAPED, word)}%" for word in words] or None
 
 
 def _id_at(instant: datetime) -> UUID:

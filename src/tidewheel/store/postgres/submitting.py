@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tidewheel.errors import AlreadyActive, Invalid, KeyReused
 from tidewheel.model.cap import QueueCap
 from tidewheel.model.job import JobSpec, Submitted
+from tidewheel.model.job_phrases import said_by
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_all
 from tidewheel.store.bell import SOON
@@ -19,6 +20,7 @@ from tidewheel.store.postgres.connection import SQL, Connection, Raced
 from tidewheel.store.postgres.ending import Ending, finish
 from tidewheel.store.postgres.joining import again_if_raced, find_lanes, join
 from tidewheel.store.postgres.parts import LaneBook, Part, id_maker
+from tidewheel.store.postgres.phrases import arrays_of
 from tidewheel.store.postgres.relating import NewJob, relate, store
 
 T = TypeVar("T")
@@ -71,7 +73,8 @@ class Submitting(Part):
         """Add jobs of which nothing must be looked up; None, and nothing happened, if a cap must be."""
         ids = [self._make_id() for _ in jobs]
         numbers = await self._lanes.ids(connection, [job.lane for job in jobs])
-        status: Any = await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, ids), _UNLESS_CAPPED)
+        columns = _columns(jobs, numbers, ids)
+        status: Any = await connection.execute(SQL["add_jobs"], *columns, _UNLESS_CAPPED, *_phrases(columns))
         if status == "INSERT 0 0":
             return None
         return [Submitted(job_id, created=True) for job_id in ids]
@@ -164,12 +167,13 @@ async def _insert(
 ) -> list[LockedCap]:
     """Insert jobs; if there are caps for their queues, under the locks of these, which are returned."""
     caps = held
-    added = [] if caps else await connection.fetch(SQL["add_jobs"], *columns, _UNLESS_CAPPED)
+    phrases = _phrases(columns)
+    added = [] if caps else await connection.fetch(SQL["add_jobs"], *columns, _UNLESS_CAPPED, *phrases)
     if not added:
         caps = caps or await lock_caps(connection, columns[1] or [])
         for locked in caps:
             await check_room(connection, locked, len(new_in.under(locked)))
-        added = await connection.fetch(SQL["add_jobs"], *columns, _IN_ANY_CASE) if caps else []
+        added = await connection.fetch(SQL["add_jobs"], *columns, _IN_ANY_CASE, *phrases) if caps else []
     if len(added) != len(columns[0] or ()):
         raise Raced("a unique key was taken by a job that went round again")
     return caps
@@ -279,6 +283,15 @@ def _columns(
     return [ids, lanes, tenants, [job.priority for job in jobs], [job.args for job in jobs], *sparse]
 
 
+def _phrases(columns: list[list[Any] | None]) -> tuple[list[Any] | None, ...]:
+    """Return what the jobs in the arrays of `add_jobs` are found by, as its last arrays."""
+    ids, _, tenants, _, _, labels, options = columns[:7]
+    if labels is None and options is None:
+        return None, None, None
+    nothing = [None] * len(ids or ())
+    return arrays_of(said_by(zip(tenants or (), ids or (), labels or nothing, options or nothing, strict=True)))
+
+
 async def known_by_key(connection: Connection, tenant: int, key: str, fingerprint: bytes) -> UUID | None:
     """Return the job that came with the same idempotency key before. Raises KeyReused."""
     row = await connection.fetchrow(SQL["find_keys"], [tenant], [key])
@@ -298,4 +311,5 @@ async def add_own(connection: Connection, lanes: LaneBook, jobs: Sequence[Prepar
     ids = [job.id for job in jobs if job.id]
     keyed = {(numbers[at][1], job.idempotency_key): at for at, job in enumerate(jobs) if job.idempotency_key}
     await _add_keys(connection, list(jobs), keyed, {at: Submitted(ids[at], created=True) for at in keyed.values()})
-    await connection.execute(SQL["add_jobs"], *_columns(jobs, numbers, ids), _IN_ANY_CASE)
+    columns = _columns(jobs, numbers, ids)
+    await connection.execute(SQL["add_jobs"], *columns, _IN_ANY_CASE, *_phrases(columns))

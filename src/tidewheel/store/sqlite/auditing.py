@@ -14,6 +14,7 @@ from tidewheel.model.job import Job
 from tidewheel.store.access_rows import SCAN, entry_of, job_erased
 from tidewheel.store.sqlite.connection import rows, value
 from tidewheel.store.sqlite.log_lines import unindex
+from tidewheel.store.sqlite.phrases import erase_phrases, own_phrases
 from tidewheel.store.sqlite.searching import job_in
 from tidewheel.store.sqlite.session import Session
 from tidewheel.store.sqlite.values import DIALECT, id_of, micros, some, span
@@ -68,9 +69,11 @@ def retire(session: Session, keep: timedelta, limit: int) -> int:
 
 def erase(session: Session, job_id: UUID, by: Actor) -> Job:
     """See `store.access.ErasureStore.erase`."""
+    said = own_phrases(session, job_id)
     tenant = session.value("erase_job", id=job_id.bytes, tenant=by.tenant, now=session.now)
     if tenant is not None:
         unindex(session, job_id)
+        erase_phrases(session, said)
         for step in _OF_JOB:
             session.run(step, id=job_id.bytes)
         audit(session, [job_erased(by, job_id, tenant)])

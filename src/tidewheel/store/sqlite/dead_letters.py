@@ -56,7 +56,7 @@ class DeadLetters:
     async def dead_letters(self, where: DeadFilter = ALL_DEAD, *, limit: int = 50, after: UUID | None = None) -> Page:
         beyond = _LAST if after is None else after.bytes
         values = {**_values(where), "limit": check_page(limit), "after": beyond}
-        jobs, is_full = await self._read(lambda connection: read_page(connection, "list_dead", values))
+        jobs, is_full, _ = await self._read(lambda connection: read_page(connection, "list_dead", values))
         return Page(jobs, jobs[-1].id if is_full else None)
 
     async def count_dead(self, where: DeadFilter = ALL_DEAD) -> int:

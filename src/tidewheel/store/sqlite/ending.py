@@ -9,6 +9,7 @@ import msgspec
 
 from tidewheel.model.dependency import AT_ONCE
 from tidewheel.model.fingerprint import fingerprint_of
+from tidewheel.model.job_phrases import said_of_ends
 from tidewheel.model.outcome import (
     ATTEMPTS,
     LOSSES,
@@ -24,9 +25,10 @@ from tidewheel.model.states import FINAL, Cause, State, move
 from tidewheel.store.records import failure_text, usage_text
 from tidewheel.store.sqlite.lanes import pair_of
 from tidewheel.store.sqlite.limits import Key, free, let_go
+from tidewheel.store.sqlite.phrases import note_phrases
 from tidewheel.store.sqlite.releasing import EndedParent, Skip, Waiting, note, tell
 from tidewheel.store.sqlite.session import Session
-from tidewheel.store.sqlite.values import json_text, micros, some, span
+from tidewheel.store.sqlite.values import id_of, json_text, micros, some, span
 
 COUNTED: Final = LossRule()
 
@@ -196,6 +198,9 @@ def _move_to_history(
     last = session.connection.last_insert_rowid()
     session.run("note_ended", first=last - len(rows) + 1, last=last, now=now)
     session.run("tell_ended", first=last - len(rows) + 1, last=last, now=now)
+    if statement == "finish":
+        ended = session.rows("messages_of_ended", first=last - len(rows) + 1, last=last)
+        note_phrases(session, said_of_ends((tenant, id_of(job), message) for tenant, job, message in ended))
     session.run("remove", ends=ends)
     session.run("count_finished", counts=json_text([(*key, n) for key, n in counts.items()]))
 

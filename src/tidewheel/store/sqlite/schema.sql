@@ -580,6 +580,42 @@ CREATE TABLE maintenance (
     author TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE phrase (
+    id     INTEGER PRIMARY KEY,
+    phrase TEXT NOT NULL,
+    tenant INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    UNIQUE (phrase, tenant, period)
+) STRICT;
+
+CREATE INDEX phrase_period ON phrase (period);
+
+CREATE TABLE phrase_moment (
+    phrase INTEGER NOT NULL,
+    moment INTEGER NOT NULL,
+    PRIMARY KEY (phrase, moment)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIRTUAL TABLE phrase_parts USING fts5 (
+    phrase, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+
+CREATE TABLE 'phrase_parts_data'(id INTEGER PRIMARY KEY, block BLOB);
+
+CREATE TABLE 'phrase_parts_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+
+CREATE TABLE 'phrase_parts_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
+
+CREATE TABLE 'phrase_parts_config'(k PRIMARY KEY, v) WITHOUT ROWID;
+
+CREATE TRIGGER phrase_added AFTER INSERT ON phrase BEGIN
+    INSERT INTO phrase_parts (rowid, phrase) VALUES (new.id, new.phrase);
+END;
+
+CREATE TRIGGER phrase_removed AFTER DELETE ON phrase BEGIN
+    DELETE FROM phrase_parts WHERE rowid = old.id;
+END;
+
 CREATE VIEW active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,
        job.options, job.limit_keys, job.unique_key, job.idempotency_key, job.schedule_id,

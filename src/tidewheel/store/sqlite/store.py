@@ -60,6 +60,7 @@ from tidewheel.store.sqlite.log_retention import LogRetention
 from tidewheel.store.sqlite.migrate import open_migrated
 from tidewheel.store.sqlite.notifying import Notifying
 from tidewheel.store.sqlite.operating import Operating
+from tidewheel.store.sqlite.phrases import retire_phrases
 from tidewheel.store.sqlite.reader import Readers
 from tidewheel.store.sqlite.reading import Reading
 from tidewheel.store.sqlite.retiring import Retention
@@ -314,6 +315,7 @@ class SqliteStore(Reading, Operating, Scheduling, DeadLetters, Access, Secrets, 
     ) -> int:
         gone = await self._retention.retire(self._write, rules_of(keep, kinds), limit)
         await self._write(lambda session: keeping.forget_others(session, limit))
+        await retire_phrases(self._write, limit)
         while await self._write(lambda session: keeping.retire_notes(session, limit)) == limit:
             pass
         await self._log_retention.retire(self._write, logs, limit)

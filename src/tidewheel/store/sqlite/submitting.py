@@ -10,12 +10,14 @@ import msgspec
 
 from tidewheel.errors import AlreadyActive, KeyReused
 from tidewheel.model.job import JobSpec, Submitted
+from tidewheel.model.job_phrases import said_by
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import Prepared, field_of
 from tidewheel.store.lanes import Lane
 from tidewheel.store.sqlite.connection import rows
 from tidewheel.store.sqlite.ending import end_waiting
 from tidewheel.store.sqlite.lanes import pair_of
+from tidewheel.store.sqlite.phrases import note_phrases
 from tidewheel.store.sqlite.relating import Child, check_free, relate
 from tidewheel.store.sqlite.releasing import Waiting
 from tidewheel.store.sqlite.session import Session
@@ -90,6 +92,7 @@ class Batch:
             check_free(self._session, self._given)
             statement = "add_plain_jobs" if self._plain else "add_jobs"
             self._session.run(statement, jobs=json_text(self._rows), now=self._now)
+            note_phrases(self._session, said_by((row[2], row[0], row[5], row[6]) for row in self._rows))
             self._rows, self._given, self._plain = [], [], True
 
     def relate(self) -> None:

@@ -682,6 +682,51 @@ CREATE FUNCTION tidewheel.has_words(patterns text[], kind text, options json, la
     RETURN lower(concat_ws(E'\n', kind, options ->> 'name', options ->> 'description', replace(labels::text, '":"', '='),
                            error ->> 'message') COLLATE "C") LIKE ALL (patterns);
 
+-- What jobs are found by, in small letters: labels (`name=value`), names, descriptions, and messages of errors; and the
+-- moments in which jobs with it were made. See model/job_phrases.py. Rows may be there twice.
+CREATE FUNCTION tidewheel.phrase_id(tenant integer, phrase text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN hashtextextended(phrase, tenant);
+
+-- All that is three characters long in a text. In a loop: a query for each text costs three times as much.
+CREATE FUNCTION tidewheel.parts_of(phrase text) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+    parts text[] := '{}';
+    last text := '';
+    one text;
+    n integer := -1;
+BEGIN
+    FOREACH one IN ARRAY string_to_array(phrase, NULL) LOOP
+        IF n > 0 THEN
+            parts[n] := last || one;
+        END IF;
+        n := n + 1;
+        last := right(last, 1) || one;
+    END LOOP;
+    RETURN parts;
+END $$;
+
+CREATE TABLE tidewheel.phrase (
+    period bigint NOT NULL,
+    id     bigint NOT NULL,
+    tenant integer NOT NULL,
+    phrase text COLLATE "C" NOT NULL
+);
+CREATE INDEX phrase_period ON tidewheel.phrase (period, id);
+CREATE INDEX phrase_parts ON tidewheel.phrase USING gin (tidewheel.parts_of(phrase)) WITH (gin_pending_list_limit = 512);
+-- Without numbers of its parts every word looks rare, and nobody reads all phrases for one.
+ALTER INDEX tidewheel.phrase_parts ALTER COLUMN 1 SET STATISTICS 0;
+CREATE TABLE tidewheel.phrase_moment (
+    phrase bigint NOT NULL,
+    moment bigint NOT NULL
+);
+CREATE INDEX phrase_moment_place ON tidewheel.phrase_moment (phrase, moment);
+-- Keels for these, too; they are of the time of the other keels.
+INSERT INTO tidewheel.phrase (period, id, tenant, phrase) SELECT 0, n, 0, '' FROM generate_series(1, 5000) AS n;
+INSERT INTO tidewheel.phrase_moment (phrase, moment) SELECT n, 0 FROM generate_series(1, 5000) AS n;
+ANALYZE tidewheel.phrase, tidewheel.phrase_moment;
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows for its index.
 CREATE VIEW tidewheel.active_job AS
 SELECT job.id, tenant.name AS tenant, lane.queue, lane.kind, lane.needs, job.state, job.priority, job.args, job.labels,

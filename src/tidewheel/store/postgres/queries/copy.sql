@@ -54,6 +54,12 @@ DELETE FROM tidewheel.job WHERE lane <> 0
 -- name: copy_clear_edges
 DELETE FROM tidewheel.dependency WHERE child <> parent
 
+-- name: copy_clear_phrases
+DELETE FROM tidewheel.phrase WHERE period > 0
+
+-- name: copy_clear_moments
+DELETE FROM tidewheel.phrase_moment WHERE moment > 0
+
 -- name: copy_days
 SELECT tidewheel.prepare_days($1::date, (tidewheel.now() AT TIME ZONE 'UTC')::date - $1::date + 7)
 

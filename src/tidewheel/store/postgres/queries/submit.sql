@@ -25,6 +25,22 @@ RETURNING id
 -- A column that is empty for all rows is passed as NULL and padded.
 -- Adds nothing at all if one of the queues has a cap, unless its lock is held.
 -- run_at is never before now: a row behind the marks of the claimers would wait for the next sweep.
+-- What the jobs are found by ($18 to $20) is noted as `note_phrases` does it.
+WITH said AS MATERIALIZED (
+    SELECT tidewheel.phrase_id(tenant, phrase) AS id, tenant, phrase, moment
+      FROM unnest($18::integer[], $19::text[], $20::bigint[]) AS said (tenant, phrase, moment)
+), fresh AS MATERIALIZED (
+    SELECT * FROM said
+     WHERE (SELECT true FROM tidewheel.phrase_moment AS known
+             WHERE known.phrase = said.id AND known.moment = said.moment LIMIT 1) IS NULL
+), named AS (
+    INSERT INTO tidewheel.phrase (period, id, tenant, phrase)
+    SELECT DISTINCT moment >> 16, id, tenant, phrase FROM fresh
+     WHERE (SELECT true FROM tidewheel.phrase AS known
+             WHERE known.period = fresh.moment >> 16 AND known.id = fresh.id LIMIT 1) IS NULL
+), noted AS (
+    INSERT INTO tidewheel.phrase_moment (phrase, moment) SELECT id, moment FROM fresh
+)
 INSERT INTO tidewheel.job (
        id, lane, tenant, priority, state, run_at, due_at, start_by, args, labels, options, limit_keys,
        idempotency_key, unique_key, schedule_id, waits, on_parent_failure, created_at, updated_at)

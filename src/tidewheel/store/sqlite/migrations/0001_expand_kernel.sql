@@ -580,6 +580,32 @@ CREATE TABLE maintenance (
     author TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What jobs are found by, in small letters: labels (`name=value`), names, descriptions, and messages of errors; and the
+-- moments in which jobs with it were made. See model/job_phrases.py.
+CREATE TABLE phrase (
+    id     INTEGER PRIMARY KEY,
+    phrase TEXT NOT NULL,
+    tenant INTEGER NOT NULL,
+    period INTEGER NOT NULL,
+    UNIQUE (phrase, tenant, period)
+) STRICT;
+CREATE INDEX phrase_period ON phrase (period);
+CREATE TABLE phrase_moment (
+    phrase INTEGER NOT NULL,
+    moment INTEGER NOT NULL,
+    PRIMARY KEY (phrase, moment)
+) STRICT, WITHOUT ROWID;
+-- Knows which three characters stand in a row in which phrases, and nothing else.
+CREATE VIRTUAL TABLE phrase_parts USING fts5 (
+    phrase, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1'
+);
+CREATE TRIGGER phrase_added AFTER INSERT ON phrase BEGIN
+    INSERT INTO phrase_parts (rowid, phrase) VALUES (new.id, new.phrase);
+END;
+CREATE TRIGGER phrase_removed AFTER DELETE ON phrase BEGIN
+    DELETE FROM phrase_parts WHERE rowid = old.id;
+END;
+
 -- Jobs as readers see them; the columns are in the order of store/records.py, and the tenant's number follows, and
 -- what a search for words looks at.
 CREATE VIEW active_job AS

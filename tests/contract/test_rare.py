@@ -1,0 +1,234 @@
+"""What few jobs have is found by the first page, however many others came after them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, some_jobs
+from tests.contract.backends import Backend
+from tests.contract.steps import claim, everything, finish, settle, start, submit
+from tidewheel.model import job_phrases
+from tidewheel.model.access import Actor, Role
+from tidewheel.model.job import Job, Options
+from tidewheel.model.outcome import Failure
+from tidewheel.model.states import FINAL, Cause, State
+from tidewheel.model.worker import Worker
+from tidewheel.store.base import JobFilter, Store
+from tidewheel.store.pages import Page
+
+DEAD = frozenset({State.DEAD})
+
+
+@pytest.fixture(autouse=True)
+def _pages_look_at_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("postgres", "sqlite"):
+        monkeypatch.setattr(f"tidewheel.store.{name}.searching.SCAN", 10)
+
+
+async def later(backend: Backend, by: timedelta) -> Store:
+    """Let time pass, and return a store that knows: one that is open learns it when it has to do with it."""
+    await backend.clock.advance(by)
+    return await backend.open()
+
+
+async def bury(backend: Backend, store: Store, worker: Worker | None = None) -> None:
+    """Let many jobs come after those that are there, some of which have failed."""
+    for _ in range(3):
+        await (await later(backend, MINUTE)).submit(some_jobs(30, labels={"team": "blue"}))
+    if worker is not None:
+        await finish(store, worker, await claim(store, worker, 60), Cause.GAVE_UP)
+
+
+async def die(store: Store, worker: Worker, message: str, **fields: Any) -> UUID:
+    run = await start(store, worker, **fields)
+    await settle(store, worker, run, Cause.GAVE_UP, error=Failure(reason="error", message=message))
+    return run.job_id
+
+
+async def noted(backend: Backend) -> tuple[int, int]:
+    """Return how many phrases and moments there are, whatever else a store keeps beside them."""
+    return await backend.count("phrase"), await backend.count("phrase_moment")
+
+
+def beyond(now: tuple[int, int], before: tuple[int, int]) -> tuple[int, int]:
+    return now[0] - before[0], now[1] - before[1]
+
+
+def ids(page: Page) -> list[UUID]:
+    assert page.next is None
+    return [job.id for job in page.jobs]
+
+
+@pytest.mark.parametrize("tenant", [None, "default"])
+async def test_a_label_of_one_job_leads_straight_to_it(
+    backend: Backend, store: Store, worker: Worker, tenant: str | None
+) -> None:
+    rare = await submit(store, labels={"order": "Ord-7", "team": "blue"}, delay=HOUR)
+    await bury(backend, store, worker)
+    for more in ({}, {"kind": "echo"}, {"states": frozenset({State.QUEUED})}, {"text": "ord-7"}, {"text": "blue"}):
+        assert ids(await store.find(JobFilter(label=("order", "Ord-7"), tenant=tenant, **more))) == [rare], more
+    for label in (("order", "ord-7"), ("order", "Ord-"), ("order", "Ord-8"), ("Order", "Ord-7"), ("order=", "Ord-7")):
+        if "=" not in label[0]:
+            assert await store.find(JobFilter(label=label, tenant=tenant)) == Page([]), label
+    assert ids(await store.find(JobFilter(label=("order", "Ord-7"), tenant=tenant, states=DEAD))) == []
+
+
+@pytest.mark.parametrize("tenant", [None, "default"])
+async def test_a_word_of_the_error_of_one_job_leads_straight_to_it(
+    backend: Backend, store: Store, worker: Worker, tenant: str | None
+) -> None:
+    rare = await die(store, worker, 'Disk "vol-7731" is 100% full')
+    cancelled = await submit(store)
+    await store.cancel(cancelled, reason="no more of vol-88")
+    await bury(backend, store, worker)
+    for asked in ("vol-7731", "l-77", "100%", '"7731"', "DISK full", "disk echo", '"is 100% f"'):
+        assert ids(await store.find(JobFilter(text=asked, tenant=tenant))) == [rare], asked
+    assert ids(await store.find(JobFilter(text="vol-7731", tenant=tenant, states=DEAD, kind="echo"))) == [rare]
+    assert ids(await store.find(JobFilter(error="-7731", tenant=tenant))) == [rare]
+    assert ids(await store.find(JobFilter(text="vol-", tenant=tenant))) == [cancelled, rare]
+    for where in (JobFilter(text="vol-7732"), JobFilter(text="vol_7731"), JobFilter(error="VOL-7731")):
+        assert await store.find(where) == Page([]), where
+
+
+async def test_words_of_names_and_descriptions_and_parts_of_labels_lead_straight_to_a_job(
+    backend: Backend, store: Store
+) -> None:
+    options = Options(name="Monthly Report", description="für den Vorstand")
+    rare = await submit(store, options=options, labels={"city": "Köln", "path": "a=b"})
+    await bury(backend, store)
+    for asked in ("monthly", "y rep", "vorstand", "für", "köln", "city=k", "path=a=b", "report vorstand city="):
+        assert ids(await store.find(JobFilter(text=f'"{asked}"' if " r" in asked else asked))) == [rare], asked
+    assert await store.find(JobFilter(text='"report city"')) == Page([])
+    assert await store.find(JobFilter(text="monthly blue")) == Page([])
+
+
+async def test_words_that_no_index_has_are_found_by_walking_on(backend: Backend, store: Store) -> None:
+    kind = await submit(store, "needle")
+    short = await submit(store, labels={"q": "ü"})
+    await bury(backend, store)
+    for asked, found in (("needle", kind), ("=ü", short), ("ü", short)):
+        page = await store.find(JobFilter(text=asked))
+        assert (page.jobs, page.next is not None) == ([], True), asked
+        assert [job.id for job in await everything(store, JobFilter(text=asked))] == [found], asked
+
+
+async def test_what_one_tenant_says_leads_nobody_else_anywhere(backend: Backend, store: Store, worker: Worker) -> None:
+    mine = await submit(store, tenant="mine", labels={"order": "7"}, delay=HOUR)
+    theirs = await submit(store, tenant="theirs", labels={"order": "7"}, delay=HOUR)
+    died = await die(store, worker, "vol-7731 is gone", tenant="theirs")
+    await bury(backend, store)
+    assert ids(await store.find(JobFilter(label=("order", "7"), tenant="mine"))) == [mine]
+    assert ids(await store.find(JobFilter(text="order=7", tenant="theirs"))) == [theirs]
+    assert ids(await store.find(JobFilter(label=("order", "7")))) == [theirs, mine]
+    assert await store.find(JobFilter(text="vol-7731", tenant="mine")) == Page([])
+    assert ids(await store.find(JobFilter(text="vol-7731", tenant="theirs"))) == [died]
+
+
+async def test_a_job_that_went_round_again_is_found_by_what_it_says_now(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    died = await die(store, worker, "first trouble", labels={"order": "7"})
+    assert await store.redrive([died]) == [died]
+    assert await store.find(JobFilter(text="first")) == Page([])
+    (run,) = await claim(store, worker, 1)
+    await settle(store, worker, run, Cause.GAVE_UP, error=Failure(reason="error", message="second trouble"))
+    await bury(backend, store)
+    assert await store.find(JobFilter(text="first")) == Page([])
+    for where in (JobFilter(text="second"), JobFilter(label=("order", "7")), JobFilter(text="trouble", states=DEAD)):
+        assert ids(await store.find(where)) == [died], where
+
+
+@pytest.mark.parametrize("page", [1, 3, 50])
+async def test_every_way_finds_the_same_jobs_in_the_same_order(
+    backend: Backend, store: Store, worker: Worker, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    """Few moments and stretches are read at a time, so that all ways of going on are gone."""
+    for name, value in (("MOST_STRETCHES", 2), ("MOST_MOMENTS", 6), ("_NEAR", 0)):
+        monkeypatch.setattr(job_phrases, name, value)
+    for name in ("postgres", "sqlite"):
+        monkeypatch.setattr(f"tidewheel.store.{name}.tracking.MOST_PHRASES", 4)
+    random, latest = Random(7), store
+    made: list[UUID] = []
+    for number in range(60):
+        labels = {"zone": random.choice("abc"), "order": str(number)} if random.random() < 0.6 else {}
+        made.append(await submit(latest, labels=labels, tenant=random.choice(["one", "two"])))
+        if number % 4 == 0:
+            latest = await later(backend, random.choice([1, 2, 30]) * SECOND)
+    for run in (await claim(store, worker, 60))[::2]:
+        error = Failure(reason="error", message=f"shelf {random.choice('xyz')}{random.choice('12')} broke")
+        await settle(store, worker, run, Cause.GAVE_UP, error=error)
+    jobs = [await store.get(job_id) for job_id in reversed(made)]
+    checks: list[tuple[dict[str, Any], Callable[[Job], bool]]] = [
+        ({"label": ("zone", "a")}, lambda job: job.labels.get("zone") == "a"),
+        ({"label": ("zone", "a"), "text": "shelf"}, lambda job: job.labels.get("zone") == "a" and bool(job.error)),
+        ({"text": "shelf x1"}, lambda job: job.error is not None and "x1" in job.error.message),
+        ({"text": "z2"}, lambda job: job.error is not None and "z2" in job.error.message),
+        ({"text": '"z2 broke"'}, lambda job: job.error is not None and "z2" in job.error.message),
+        ({"text": "order=1"}, lambda job: job.labels.get("order", "").startswith("1")),
+        ({"error": "shelf y"}, lambda job: job.error is not None and "shelf y" in job.error.message),
+        ({"text": "zone=b", "states": DEAD}, lambda job: job.labels.get("zone") == "b" and job.state is State.DEAD),
+    ]
+    for fields, fits in checks:
+        for tenant in (None, "two"):
+            found = await everything(store, JobFilter(tenant=tenant, **fields), page=page)
+            wanted = [job.id for job in jobs if fits(job) and tenant in (None, job.tenant)]
+            assert [job.id for job in found] == wanted, (fields, tenant)
+
+
+@pytest.mark.native("erasing is tested where it is done")
+async def test_an_erased_job_leaves_none_of_its_words_but_those_that_others_have(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    empty = await noted(backend)
+    fields: dict[str, Any] = {"labels": {"team": "sharedlabel"}}
+    other = await die(store, worker, "sharedmessage", **fields)
+    gone = await die(store, worker, "sharedmessage", labels={"team": "sharedlabel", "who": "privatelabel"})
+    last = await die(store, worker, "privatemessage", options=Options(name="privatename"))
+    await store.redrive([last])
+    (run,) = await claim(store, worker, 1)
+    await settle(store, worker, run, Cause.GAVE_UP, error=Failure(reason="error", message="privateagain"))
+    assert beyond(await noted(backend), empty) == (6, 6)
+    for job_id in (gone, last):
+        await store.erase(job_id, by=Actor(role=Role.ADMIN, name="root"))
+    assert beyond(await noted(backend), empty) == (2, 2)
+    await bury(backend, store)
+    for text in ("sharedlabel", "sharedmessage"):
+        assert ids(await store.find(JobFilter(text=text))) == [other], text
+    assert await store.find(JobFilter(text="private")) == Page([])
+
+
+@pytest.mark.native("retention is of the store")
+async def test_words_go_with_the_last_job_of_their_time_and_no_sooner(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    empty = await noted(backend)
+    keep: dict[State, timedelta] = dict.fromkeys(FINAL, 5 * DAY)
+    await die(store, worker, "long ago", labels={"order": "1"})
+    far = await submit(store, labels={"order": "2"}, delay=20 * DAY)
+    store = await later(backend, 9 * DAY)
+    young = await submit(store, labels={"order": "3"}, delay=HOUR)
+    await store.retire(keep)
+    assert await store.find(JobFilter(text="ago")) == Page([])
+    assert ids(await store.find(JobFilter(label=("order", "2")))) == [far]
+    assert beyond(await noted(backend), empty) == (4, 4)
+
+    await store.cancel(far)
+    store = await later(backend, 9 * DAY)
+    await store.retire(keep)
+    assert beyond(await noted(backend), empty) == (1, 1)
+    assert ids(await store.find(JobFilter(text="order"))) == [young]
+
+
+async def test_jobs_of_one_second_note_what_they_have_in_common_once(backend: Backend, store: Store) -> None:
+    empty = await noted(backend)
+    for _ in range(3):
+        await store.submit(some_jobs(20, labels={"team": "blue", "zone": "eu"}))
+    await submit(store)
+    assert beyond(await noted(backend), empty) == (2, 2)
+    store = await later(backend, 2 * SECOND)
+    await store.submit([a_job(labels={"team": "Blue"}), a_job(tenant="other", labels={"team": "blue"})])
+    assert beyond(await noted(backend), empty) == (3, 4)
