@@ -140,8 +140,8 @@ DECIDED_BELOW: Final = {
     "test_urgent_claims",
     "test_why",
 }
-"""Modules about what the database decides, which a server only passes on: there one test of eight stands for the others,
-which are proofs. Of the other modules it is one of four."""
+"""Modules about what the database decides, which a server only passes on: there one test of eight stands for the
+others, which are proofs. Of the other modules it is one of four."""
 
 
 def _is_proof(item: pytest.Item) -> bool:
