@@ -7,9 +7,12 @@ import pytest
 
 from tests.builders import SECOND, a_job
 from tests.contract.backends import Backend
-from tests.contract.test_log_search import index_all, say
+from tests.contract.steps import claim
+from tests.contract.test_log_search import AT, index_all, say
 from tidewheel.errors import Invalid
+from tidewheel.model.log_piece import mark_of, pieces_of_run
 from tidewheel.model.log_query import LogFilter
+from tidewheel.model.worker import Worker
 from tidewheel.store.base import Store
 from tidewheel.store.log_following import Follower, follow
 from tidewheel.store.log_searching import PieceRow, Walk
@@ -75,6 +78,23 @@ async def test_a_quiet_tenant_reads_no_lines_of_others(
     await say(store, quiet, ["new"])
     assert await told(follower) == ["new"]
     assert [(piece.tenant, piece.first) for piece in looked] == [("quiet", 0)]
+
+
+async def test_appends_of_others_count_for_nothing_where_a_worker_told_their_lane(
+    store: Store, worker: Worker, looked: list[PieceRow]
+) -> None:
+    quiet, _ = await two_tenants(store)
+    await say(store, quiet, ["old"])
+    runs = {run.tenant: run for run in await claim(store, worker, 2)}
+    loud = runs["loud"]
+    for number in range(OTHERS):
+        said = [int(AT.timestamp()) * 10**6, mark_of("stdout", None), f"noise {number}"]
+        await store.append_pieces(pieces_of_run(loud.job_id, loud.token, number, said, loud.lane))
+    for newest_first in (True, False):
+        page = await store.search_logs(LogFilter(tenant="quiet"), newest_first=newest_first)
+        assert [one.line.text for one in page.lines] == ["old"]
+        assert page.next is None, "a page looks through thirty appends and then leads on"
+    assert {piece.tenant for piece in looked} == {"quiet"}
 
 
 async def test_lines_that_nobody_wants_are_looked_at_once(

@@ -226,7 +226,14 @@ HOT: Final[Mapping[str, Hot]] = {
     "lanes_without_retries": _hot("job_pkey", lambda s: [_ids(s.runs)], BATCH),
     "append_logs": _hot(
         "job_pkey",
-        lambda s: [_ids(s.runs), *_texts(_tokens(s.runs), 1, 1, None), ["[]"] * len(s.runs), BATCH, 2 * BATCH],
+        lambda s: [
+            _ids(s.runs),
+            *_texts(_tokens(s.runs), 1, 1, None),
+            ["[]"] * len(s.runs),
+            BATCH,
+            2 * BATCH,
+            "{NULL}",
+        ],
         BATCH,
     ),
     "add_attempts": _hot(

@@ -5,15 +5,18 @@ from uuid import UUID
 
 import pytest
 
+from harness.postgres import PostgresServer
 from tests.builders import a_job
 from tests.contract.test_log_search import say
 from tests.postgres_store.tools import Connect, Raw, opened, until
 from tidewheel.clock import SystemClock
 from tidewheel.model.log_query import LogFilter
-from tidewheel.store.base import Store
+from tidewheel.store.base import JobFilter, Store
 from tidewheel.store.log_following import Follower, follow
 from tidewheel.store.postgres import log_lines
 from tidewheel.store.postgres.connection import SQL
+from tidewheel.store.postgres.migrate import migrate
+from tidewheel.store.postgres.store import open_replica
 
 LONG = 3.0
 """Seconds for which a transaction stays open."""
@@ -29,7 +32,7 @@ async def append(connection: Raw, job_id: UUID, number: int, texts: Sequence[str
     """Append lines as a store does, within whatever transaction there is."""
     lines = "\n".join([f'[1,{[0] * len(texts)},"{"o" * len(texts)}"]', *texts])
     places = ("{1}", f"{{{number}}}", f"{{{number + len(texts) - 1}}}", "{NULL}")
-    await connection.execute(SQL["append_logs"], [job_id], *places, [lines], len(texts), len(lines))
+    await connection.execute(SQL["append_logs"], [job_id], *places, [lines], len(texts), len(lines), "{NULL}")
 
 
 async def told(follower: Follower) -> list[str]:
@@ -136,3 +139,44 @@ async def test_many_transactions_under_way_lose_and_double_nothing(
         await until(all_told)
         assert sorted(heard) == sorted(f"{how} {n}" for how in ("held", "quick") for n in range(20))
         assert await told(follower) == []
+
+
+@pytest.mark.slow
+async def test_at_a_standby_each_line_is_told_once_too(private_postgres: PostgresServer, connect: Connect) -> None:
+    """It does not say which transactions are under way."""
+    url = private_postgres.url()
+    await migrate(url)
+    with PostgresServer(standby_of=private_postgres) as standby:
+        slow = await connect(url)
+        replica = await open_replica(standby.url())
+        heard: list[str] = []
+        async with opened(url) as store:
+            job_id = await a_run(store)
+
+            async def has_the_job() -> bool:
+                return bool((await replica.find(JobFilter())).jobs)
+
+            await until(has_the_job)
+            follower = await follow(replica, EVERYTHING)
+            held = slow.transaction()
+            await held.start()
+            await append(slow, job_id, 0, ["late"])
+            for number in range(1, 4):
+                await say(store, job_id, [f"quick {number}"], number)
+
+            async def has_the_others() -> bool:
+                heard.extend(await told(follower))
+                return len((await replica.search_logs(EVERYTHING)).lines) == 3
+
+            await until(has_the_others)
+            await held.commit()
+
+            async def all_told() -> bool:
+                heard.extend(await told(follower))
+                return len(heard) >= 4
+
+            await until(all_told)
+            assert sorted(heard) == ["late", "quick 1", "quick 2", "quick 3"]
+            assert await told(follower) == []
+        await replica.close()
+        await slow.close()

@@ -46,7 +46,7 @@ class LogLines(Part):
             jobs, tokens, firsts, lasts, texts, lanes = zip(*pieces, strict=True)
             lines = sum(lasts) - sum(firsts) + len(pieces)
             numbers = map(as_text, (tokens, firsts, lasts, lanes))
-            values = (jobs, *numbers, texts, lines, sum(map(len, texts)))
+            values = (jobs, *numbers, texts, lines, sum(map(len, texts)), as_text([*{*lanes}]))
             await self._db.write(lambda connection: connection.execute(SQL["append_logs"], *values))
 
     async def logs(
