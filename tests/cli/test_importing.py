@@ -163,3 +163,11 @@ def test_what_is_no_beat_schedule_is_told_in_one_line(tmp_path: Path, source: st
     assert wrong.stderr.startswith(f"tide: {why}"), wrong.stderr
     with pytest.raises(Invalid, match="must have a task and a schedule"):
         read_beat({"x": {"task": "t"}}, timezone="UTC")
+
+
+def test_a_file_that_is_nested_without_end_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "beat.json").write_text("[" * 100_000)
+
+    wrong = tide(tmp_path, "import", "celery-beat", "beat.json")
+
+    assert (wrong.returncode, wrong.stderr) == (2, "tide: source: must not be nested so deep, or contain itself\n")

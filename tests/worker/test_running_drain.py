@@ -77,7 +77,7 @@ def test_what_is_not_stored_within_the_time_of_a_drain_is_given_back(
 ) -> None:
     scene, port = empty_scene, silent_blobs.getsockname()[1]
     blobs = f"s3://bucket/prefix?endpoint=http://127.0.0.1:{port}&region=us-east-1"
-    worker = scene.start("--slots", "1", "--drain", "0s", "--blobs", blobs)
+    worker = scene.start("--slots", "1", "--no-keeper", "--drain", "0s", "--blobs", blobs)
     script = "echo all > $TIDE_OUTPUT_DIR/file"
     job = scene.app.command(["sh", "-c", script]) if task == "command" else scene.enqueue(task, 200_000)
     sending, _ = silent_blobs.accept()
@@ -87,5 +87,5 @@ def test_what_is_not_stored_within_the_time_of_a_drain_is_given_back(
         assert worker.gone() == 0, worker.said
 
     info = job.info()
-    assert (info.state, info.failures, info.losses) == (State.QUEUED, 0, 0)
+    assert (info.state, info.token, info.failures, info.losses) == (State.QUEUED, 1, 0, 0)
     assert "Traceback" not in worker.said

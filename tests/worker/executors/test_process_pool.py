@@ -17,6 +17,7 @@ from tidewheel.worker.executors.groups import Groups
 from tidewheel.worker.executors.launching import Tree
 from tidewheel.worker.executors.process import ProcessExecutor
 from tidewheel.worker.launcher.runner import MAX_JOBS
+from tidewheel.worker.sandbox.layers import Grounds
 
 
 async def _runner(process: ProcessExecutor) -> int:
@@ -70,6 +71,24 @@ async def test_a_runner_that_is_larger_than_a_run_may_become_is_replaced(
     assert (await outcome(process, order("nothing"))).end is (End.RETURNED if times == 1 else End.ERROR)
     await asyncio.wait([holder.gone for holder in refused])
     assert await _runner(process) != before
+
+
+@pytest.mark.parametrize("left", [300, 120], ids=["more than its bound", "what would leave it too little"])
+async def test_what_others_left_in_memory_is_not_held_against_a_run_where_there_are_no_control_groups(
+    tmp_path: Path, left: int
+) -> None:
+    async with process_executor(tmp_path, slots=1, grounds=Grounds(cgroups=False)) as process:
+        before = await _runner(process)
+        assert (await outcome(process, order("grow", {"megabytes": left}))).end is End.RETURNED
+        assert await _runner(process) == before, "without a bound it is as good as any"
+
+        bounded = await outcome(process, order("hog", {"megabytes": 120}, memory=200 << 20))
+
+        assert (bounded.end, bounded.message) == (End.RETURNED, "")
+        assert bounded.usage.peak_rss_bytes < 200 << 20
+        fresh = await _runner(process)
+        assert (await outcome(process, order("nothing", memory=200 << 20))).end is End.RETURNED
+        assert await _runner(process) == fresh != before, "one that nobody made large is used again"
 
 
 async def test_runs_at_the_same_time_have_runners_of_their_own(process: ProcessExecutor) -> None:

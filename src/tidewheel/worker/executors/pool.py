@@ -19,6 +19,7 @@ from tidewheel.worker.executors.underway import Kills, Underway, end_of_tree, wi
 from tidewheel.worker.executors.watch import Watch
 from tidewheel.worker.launcher.frames import Frames, TooLong, frame
 from tidewheel.worker.launcher.messages import Done, Job, Logged, Progressed, Ready, Saved, Words
+from tidewheel.worker.sandbox import tree
 from tidewheel.worker.sandbox.layers import Confinement
 
 _LAST_WORDS_SECONDS: Final = 5.0
@@ -51,6 +52,7 @@ class Child(asyncio.Protocol):
         self._run: Underway | None = None
         self._sink: Sink | None = None
         self._done: Done | None = None
+        self._born = 0
         self._at_free: Callable[[Child], None]
 
     async def open(self, at_end: Callable[["Child"], None]) -> None:
@@ -63,6 +65,14 @@ class Child(asyncio.Protocol):
     def is_usable(self) -> bool:
         """Whether it can have a run."""
         return not self.tree.gone.done() and self._launcher.lives
+
+    @property
+    def growth(self) -> int:
+        """How many bytes more it has in memory than when it was ready for its first run."""
+        return max(0, self._size() - self._born)
+
+    def _size(self) -> int:
+        return 0 if self.tree.pid is None else sum(map(tree.resident, tree.descendants(self.tree.pid)))
 
     def begin(
         self, order: Order, sink: Sink, at_free: Callable[["Child"], None], kills: Kills | None = None
@@ -120,7 +130,7 @@ class Child(asyncio.Protocol):
 
     def _note(self, words: Words) -> None:
         if isinstance(words, Ready):
-            self._layers = words.layers
+            self._layers, self._born = words.layers, self._size()
         elif self._sink is None or self._done is not None:
             self._distrust("the process of the task spoke out of turn")
         else:

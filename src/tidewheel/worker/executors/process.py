@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Final
 
 from tidewheel.clock import Clock
 from tidewheel.errors import Invalid
@@ -17,6 +18,9 @@ from tidewheel.worker.executors.pool import Child
 from tidewheel.worker.executors.underway import EndedAtOnce, Kills
 from tidewheel.worker.executors.watch import Watch
 
+_SHARE_LEFT: Final = 0.1
+_LEAST_LEFT: Final = 16 * 1024 * 1024
+"""How much of its bound a run may find in use by what others left: a share, or what any first run leaves."""
 _Bounded = tuple[Child, Kills | None]
 """A runner whose memory is bounded for its next run, and what counts its kills, if anything does."""
 
@@ -54,9 +58,12 @@ class ProcessExecutor:
             return EndedAtOnce(Ended(end=End.ERROR, message=f"its process could not be started: {error}"))
 
     async def _used_child(self, order: Order) -> _Bounded | None:
-        """Return a runner that is free; None if there is none, or if it is larger already than this run may become."""
+        """Return a runner that is free; None if there is none, or if others have made it too large for this run."""
         child = self._idle.take(order.isolation)
         if child is None:
+            return None
+        if order.memory is not None and child.growth > max(order.memory * _SHARE_LEFT, _LEAST_LEFT):
+            child.retire()  # its memory would be counted as this run's
             return None
         try:
             return child, await self._groups.bound(child.tree, order.memory)
