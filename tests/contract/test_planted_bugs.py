@@ -183,7 +183,7 @@ PLANTED: dict[str, Planted] = {
     "nobody hears that a job should stop": Planted(
         {"RAN_ON"},
         sqlite=[("cancelling", "AND cancel_at IS NOT NULL", "AND false")],
-        postgres=[("cancelling", "AND cancel_at IS NOT NULL", "AND false")],
+        postgres=[("beat", "AND cancel_at IS NOT NULL", "AND false")],
     ),
     "a running job is called cancelled at once": Planted({"RAN_ON"}, patch=_calls("cancel", _over_at_once)),
     "a cancel is taken and forgotten": Planted(

@@ -52,7 +52,7 @@ async def _late(
     lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
     await connection.execute("BEGIN")
     job_id = uuid4()
-    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 11, *[False])
+    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 11, False, *[None] * 3)
     yield connection, job_id
 
 
@@ -352,7 +352,7 @@ async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_
         await connection.execute("BEGIN")
         lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
         late = uuid4()
-        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 11, *[False])
+        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 11, False, *[None] * 3)
         for _ in range(60):
             await store.submit(some_jobs(2, priority=Priority.LOW))
             await drain(store, worker)
