@@ -45,11 +45,12 @@ def working(folder: Path, line: str) -> Iterator[None]:
 
 
 def test_the_programs_about_writing_tasks_do_what_they_say(tmp_path: Path, postgres_database: str) -> None:
-    shop, buy, _calls, order, order_sqlite = save(tmp_path, "docs/how-to/write-tasks.md")
+    shop, buy, _calls, programs, order, order_sqlite = save(tmp_path, "docs/how-to/write-tasks.md")
 
     bought = run(tmp_path, buy).splitlines()
     assert re.fullmatch(r"[0-9a-f-]{36} queued", bought[0])
     assert bought[1:] == ["1:00:00", "True", "2 ['cancelled', 'cancelled']"]
+    assert "env" in run(tmp_path, programs)
     assert run(tmp_path, order_sqlite) == "queued\n"
 
     text = (tmp_path / shop).read_text().replace('App("sqlite:///shop.db")', "App()")

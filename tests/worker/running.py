@@ -43,11 +43,14 @@ class Worker:
 
     def __init__(self, words: Sequence[str], log: Path, *, cwd: Path = ROOT) -> None:
         self.log = log
+        self.temporary = log.parent / "tmp"
+        """Of all workers of a scene, and of no other: artifacts that an earlier test has used are not there."""
+        self.temporary.mkdir(exist_ok=True)
         with log.open("wb") as out:
             self.popen = subprocess.Popen(
                 [sys.executable, "-m", "tidewheel.cli.main", *words],
                 cwd=cwd,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(self.temporary)},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

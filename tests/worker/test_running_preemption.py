@@ -94,7 +94,6 @@ def test_a_paused_run_goes_on_by_itself_after_the_longest_pause(empty_scene: Sce
     assert urgent.wait("60s").state is State.SUCCEEDED
 
 
-@pytest.mark.proof
 def test_a_paused_run_whose_worker_is_killed_runs_elsewhere(empty_scene: Scene) -> None:
     scene = empty_scene
     first = scene.start("--slots", "1", "--inline", "0", "--lease", "2s")

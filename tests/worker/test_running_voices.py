@@ -53,6 +53,21 @@ def test_what_threads_of_an_async_function_print_and_log_is_in_the_log_of_its_ru
     check_worker_is_silent(scene, "printed", "logged ***")
 
 
+@one_level
+def test_a_thread_that_outlives_its_run_is_not_heard_any_more(scene: Scene) -> None:
+    ended, over = scene.flag(), scene.flag()
+    job = scene.running(scene.enqueue("lingers.async", secret("password"), str(ended), str(over)), "later ***")
+    ended.touch()
+    assert job.wait("60s").state is State.SUCCEEDED
+    before = heard(job)
+
+    assert len(heard(scene.enqueue("voices.async", secret("password")))) == 8, "nor in the log of another run"
+    assert heard(job) == before
+    assert {text for _, _, text in before} == {"later ***"}
+    check_worker_is_silent(scene, "later")
+    over.touch()
+
+
 @levels
 @both_modes
 def test_the_level_of_the_worker_s_log_changes_nothing_in_that_of_a_job(scene: Scene, mode: str) -> None:

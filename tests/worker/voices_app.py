@@ -6,9 +6,12 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
+from tests.worker.running_app import spin_until
 from tidewheel import App, Context
 
 app = App()
@@ -35,6 +38,20 @@ async def voices_async(password: str) -> None:
     await loop.run_in_executor(None, say, "executor", password)
     await loop.run_in_executor(POOL, say, "pool", password)
     await loop.run_in_executor(None, in_a_thread, "inner thread", password)
+
+
+def go_on_speaking(password: str, until: str, over: str) -> None:
+    for path in (until, over):
+        while not Path(path).exists():
+            print("later", password)
+            LOG.warning("later %s", password)
+            time.sleep(0.01)  # noqa: TID251 - in a real thread
+
+
+@app.task(name="lingers.async", retry=False)
+async def lingers_async(password: str, until: str, over: str) -> None:
+    threading.Thread(target=go_on_speaking, args=(password, until, over), daemon=True).start()
+    await asyncio.get_running_loop().run_in_executor(None, spin_until, until)
 
 
 @app.task(name="programs.async", retry=False)

@@ -1,10 +1,7 @@
 """A host as a process of its own."""
 
-import shutil
-import tempfile
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from tidewheel.blobs import ArtifactCache
@@ -19,19 +16,20 @@ from tidewheel.worker.executors.launching import LauncherOptions
 from tidewheel.worker.executors.process import ProcessExecutor
 from tidewheel.worker.floor import usual_isolation
 from tidewheel.worker.host import Host
+from tidewheel.worker.host_directory import artifact_directory, host_directory
 from tidewheel.worker.sandbox.layers import Grounds
 
 CACHE_BYTES: Final = 2 * 1024**3
-"""How many bytes of artifacts are kept on this machine."""
+"""How many bytes of artifacts are kept on this machine, for all workers of a user."""
 
 
 async def _build(shop: Workshop, stack: AsyncExitStack) -> Host:
     setup = shop.setup
-    scratch = Path(tempfile.mkdtemp(prefix="tide-host-", dir=setup.scratch))
-    stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = stack.enter_context(host_directory(setup.scratch))
     hidden = (*files_of(setup.database), *setup.hidden, *([setup.secrets] if setup.secrets else []))
     options = LauncherOptions(app=setup.app, grounds=Grounds(hidden=hidden), environment=setup.environment)
-    cache = ArtifactCache(scratch / "artifacts", shop.blobs, CACHE_BYTES)
+    kept = artifact_directory(setup.scratch, otherwise=scratch / "artifacts")
+    cache = ArtifactCache(kept, shop.blobs, CACHE_BYTES)
     command = CommandExecutor(
         options,
         clock=shop.clock,

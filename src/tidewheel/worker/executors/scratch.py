@@ -76,23 +76,23 @@ def remove(directory: str) -> None:
     except NotADirectoryError:  # a task put a link there, or a pipe: what is behind it is not ours to touch
         os.unlink(directory)  # noqa: PTH108 - as above
     except OSError:
-        removing = asyncio.get_running_loop().run_in_executor(None, _remove_full, directory)
+        removing = asyncio.get_running_loop().run_in_executor(None, remove_full, directory)
         _removals.add(removing)
         removing.add_done_callback(_removals.discard)
 
 
-async def settled() -> None:
-    """Return once nothing is being removed."""
-    await asyncio.gather(*_removals, return_exceptions=True)
-
-
-def _remove_full(directory: str) -> None:
+def remove_full(directory: str) -> None:
     """Remove a directory with all that a task may have put there: without rights, or too deep for Python."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(directory, ignore_errors=True)
     for words in (["/bin/chmod", "-R", "u+rwX"], ["/bin/rm", "-rf"]):
         if os.path.lexists(directory):
             subprocess.run([*words, "--", directory], check=False, capture_output=True)  # noqa: S603 - our own path
+
+
+async def settled() -> None:
+    """Return once nothing is being removed."""
+    await asyncio.gather(*_removals, return_exceptions=True)
 
 
 def _allow(directory: str) -> None:
