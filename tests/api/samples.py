@@ -131,6 +131,7 @@ SAMPLES: Final = {
     "add_channel": Sample("/v1/channels", body={"name": "hook-#", "address": "https://example.org/hook"}),
     "remove_channel": Sample("/v1/channels/{}", "channel"),
     "enable_channel": Sample("/v1/channels/{}/enable", "channel"),
+    "test_channel": Sample("/v1/channels/{}/test", "channel"),
     "rotate_secret": Sample("/v1/channels/{}/rotate", "channel", {"keep": "1h"}),
     "list_subscriptions": Sample("/v1/subscriptions"),
     "subscribe": Sample("/v1/subscriptions", "shared_channel", {"channel": "shared", "events": ["dead"]}, foreign=201),

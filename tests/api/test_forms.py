@@ -58,6 +58,7 @@ FORMS: Final = {
     "/ui/channels": Form("add_channel", fields={"name": "hook-#", "address": "https://example.org"}, done=200),
     "/ui/channels/{id}/remove": Form("remove_channel", "channel"),
     "/ui/channels/{id}/enable": Form("enable_channel", "channel"),
+    "/ui/channels/{id}/test": Form("test_channel", "channel"),
     "/ui/subscriptions": Form("subscribe", "channel", {"channel": "{}", "events": "dead"}),
     "/ui/subscriptions/{id}/remove": Form("unsubscribe", "subscription"),
     "/ui/deliveries/{id}/resend": Form("resend_delivery", "delivery"),

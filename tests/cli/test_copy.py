@@ -178,7 +178,8 @@ def test_what_happens_after_a_copy_is_told_beside_what_was_told_before(filled: P
     async def go_on() -> list[Delivery]:
         store = await open_store(postgres_database)
         before = {delivery.id for delivery in await store.deliveries()}
-        await store.keep_alerts([Finding(Rule.QUEUE_AGE, "other", "it waits, too")])
+        for found in ([Finding(Rule.QUEUE_AGE, "other", "it waits, too")], []):
+            await store.keep_alerts(found)
         [job] = (await store.find(JobFilter(kind="cancelled"))).jobs
         await store.cancel(job.id)
         await store.spread_happenings()
@@ -187,7 +188,7 @@ def test_what_happens_after_a_copy_is_told_beside_what_was_told_before(filled: P
         return told
 
     told = asyncio.run(go_on())
-    assert sorted(delivery.event for delivery in told) == [Event.FIRING, Event.CANCELLED]
+    assert sorted(delivery.event for delivery in told) == [Event.FIRING, Event.RESOLVED, Event.CANCELLED]
 
 
 def test_an_interrupted_copy_keeps_everyone_out_and_goes_on_where_it_was(

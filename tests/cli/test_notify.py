@@ -2,13 +2,17 @@
 
 import asyncio
 import json
+import sys
+from asyncio.subprocess import PIPE, STDOUT
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.api.test_processes import tide as running
 from tests.cli.terminal import Done, tide
 from tests.cli.test_servers import served  # noqa: F401 - a fixture
+from tests.notify.receiving import receiving
 from tidewheel.model.alert import Finding, Rule
 from tidewheel.model.notification import Answer
 from tidewheel.store.base import Store
@@ -83,11 +87,17 @@ def test_a_channel_is_added_subscribed_listed_told_and_removed(place: Place) -> 
     assert place.answer("notify", "channels") == []
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what apprise imports
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (("channel", "ops", "no url"), "tide: address: must be a URL"),
         (("channel", "ops", "https://user:hunter2@host"), "tide: address: must not hold a user"),
+        (("channel", "ops", "slak://hunter2"), "tide: address: the address is none that a service knows (slak)"),
+        (("channel", "ops", "file:///etc/x"), "tide: address: file is not offered: it belongs to the machine"),
+        (("channel", "ops", "json://127.0.0.1/x"), "tide: address: json is not offered: use a webhook"),
+        (("test", "ops"), "tide: no channel ops"),
+        (("test", "ops", "--wait", "soon"), "tide: wait: "),
         (("subscribe", "ops", "exploded"), "tide: events: must be among"),
         (("subscribe", "ops", "dead"), "tide: no channel ops"),
         (("subscribe", "ops", "dead", "--text", "$x"), "tide: text: must name only"),
@@ -105,6 +115,36 @@ def test_what_is_wrong_is_told_in_one_line(place: Place, words: tuple[str, ...],
     assert done.stderr.startswith(told)
     assert done.stderr.count("\n") == 1
     assert "hunter2" not in done.stderr
+
+
+def test_a_test_message_that_nobody_sends_is_told_so_and_is_in_the_log(place: Place) -> None:
+    place.answer("notify", "channel", "ops", "https://hooks.example/x")
+    done = place.run("notify", "test", "ops", "--wait", "0s")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("tide: nobody has tried it for 0s: `tide up`, a server or a worker must run")
+    place.prepare()
+    [sent] = place.answer("notify", "log")
+    assert (sent["event"], sent["state"], sent["answer"]) == ("test", "sent", "answered 204")
+
+
+@pytest.mark.slow
+async def test_a_test_message_says_how_it_was_answered(tmp_path: Path) -> None:
+    async def run(*words: str) -> tuple[int | None, str]:
+        command = (sys.executable, "-m", "tidewheel", "notify", *words)
+        process = await asyncio.create_subprocess_exec(*command, cwd=tmp_path, stdout=PIPE, stderr=STDOUT)
+        told, _ = await process.communicate()
+        return process.returncode, told.decode()
+
+    async with receiving() as receiver:
+        with running(tmp_path, "up", "up", "--slots", "1", "--port", "0", "--notify-private", "127.0.0.0/8"):
+            assert (await run("channel", "ops", receiver.address))[0] == 0
+            code, told = await run("test", "ops")
+            assert (code, receiver.got[0].headers["webhook-id"].partition(".")[0]) == (0, "test"), told
+            assert {"sent", "200"} <= set(told.split())
+            receiver.answer = lambda _: 503
+            code, told = await run("test", "ops")
+            assert (code, told.splitlines()[-1]) == (1, "tide: ops did not accept the test message: 503")
+            assert len(receiver.got) == 2
 
 
 def test_an_alert_is_listed_acknowledged_and_silenced(place: Place) -> None:

@@ -286,6 +286,7 @@ async def test_a_secret_is_changed_and_the_old_one_goes_on_for_a_while(
     assert (parcel.secret, parcel.old_secret) == (again.secret, None)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what apprise imports
 async def test_a_secret_that_cannot_be_changed_is_left_alone(store: Store) -> None:
     made = await listen(store, Event.SUCCEEDED, tenant="acme")
     service = await store.add_channel(ChannelSpec(name="mail", address="mailtos://user:hunter2@mail.example"))

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.builders import a_claim, a_job, a_schedule, a_worker, outcome_of
 from tests.dashboard.site import Site
+from tidewheel.model.channel import ChannelSpec
 from tidewheel.model.notification import Answer
 from tidewheel.model.outcome import Failure
 from tidewheel.model.states import Cause, State
@@ -207,6 +208,21 @@ def test_a_channel_is_added_subscribed_told_again_and_removed(page: Page, site: 
     row.get_by_role("button", name="Remove").click()
     expect(page.locator(".flash")).to_contain_text("The channel is gone")
     assert "chat" not in [channel.name for channel in site.run(site.store.channels())]
+
+
+def test_a_channel_is_tried_and_the_log_says_how_it_was_answered(page: Page, site: Site) -> None:
+    channel = site.run(site.store.add_channel(ChannelSpec(name="tried", address="https://tried.example.org"))).channel
+    page.goto("/ui/notifications")
+    row = page.get_by_role("region", name="Channels").get_by_role("row", name="tried")
+    row.get_by_role("button", name="Test").click()
+    expect(page.locator(".flash")).to_contain_text("A test message is on its way to tried.")
+    [parcel] = site.run(site.store.take_deliveries())
+    assert (parcel.channel_id, parcel.once) == (channel.id, True)
+    site.run(site.store.close_delivery(parcel, Answer(accepted=False, told="answered 503")))
+    row = page.get_by_role("region", name="Deliveries").get_by_role("row", name="tried")
+    expect(row).to_contain_text("failed")
+    expect(row).to_contain_text("answered 503")
+    site.run(site.store.remove_channel(channel.id))
 
 
 def test_an_alert_is_acknowledged_and_rules_are_silenced(page: Page, site: Site) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from tests.api.test_processes import tide
 from tests.docs.test_sdk_examples import run, save
-from tidewheel.logs.quota import MAX_KEPT, MAX_LINES
-from tidewheel.model.retry import MAX_ATTEMPTS, RetryPolicy
+from tidewheel.logs.quota import LAST_BYTES, LAST_LINES, MAX_KEPT, MAX_LINES, kept_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,6 +30,11 @@ def test_the_page_says_how_much_a_job_may_store() -> None:
     page = " ".join((ROOT / "docs/how-to/search-logs.md").read_text().split())
     assert MAX_KEPT == 1 << 20
     assert f"the first MiB or {MAX_LINES:,} lines".replace(",", " ") in page
-    usual = RetryPolicy().max_attempts
-    assert f"with the usual {usual} attempts at most {usual} MiB" in page
-    assert f"`max_attempts = {MAX_ATTEMPTS}` (the most there may be) about {round(MAX_ATTEMPTS / 1024)} GiB" in page
+    assert f"the last lines ({LAST_LINES}, or {LAST_BYTES >> 10} KiB)" in page
+    assert [kept_of(token) for token in (20, 21, 41, 200, 201, 10_000)] == [1 << 20, 1 << 19, 1 << 18, 2048, 1024, 1024]
+    assert (
+        "from the 21st on half a MiB is kept, from the 41st on a quarter, and so on down to 1 KiB from the 201st"
+        in page
+    )
+    assert sum(kept_of(token) for token in range(1, 201)) < 40 << 20
+    assert "it stores 40 MiB" in page

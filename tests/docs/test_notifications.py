@@ -24,6 +24,7 @@ def test_the_program_about_channels_does_what_it_says(tmp_path: Path) -> None:
         "https://hooks.example.org/… whsec_",
         "[['dead', 'missed', 'recovered'], ['late'], ['cancelled']]",
         "[]",
+        "test pending",
     ]
 
 

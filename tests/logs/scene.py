@@ -34,5 +34,5 @@ class Scene:
 
     async def ended(self, run: RunLog) -> list[str]:
         run.end()
-        assert await self.shipper.flush(JOB, 3)
+        assert await self.shipper.flush(JOB, run.token)
         return [line.text for line in self.lines]

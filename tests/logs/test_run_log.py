@@ -90,6 +90,17 @@ async def test_a_chatty_run_keeps_its_beginning_and_its_end(scene: Scene) -> Non
     assert {line.stream for line in scene.lines if line.text.startswith("[")} == {"system"}
 
 
+@pytest.mark.parametrize(("token", "kept"), [(20, None), (21, "512 KiB"), (41, "256 KiB"), (300, "1 KiB")])
+async def test_of_a_job_that_ran_often_less_is_kept_of_each_run(scene: Scene, token: int, kept: str | None) -> None:
+    run = RunLog(JOB, token, scene.shipper, scene.clock)
+    for _ in range(600):
+        run.output("stdout", b"x" * 1023 + b"\n")
+    texts = await scene.ended(run)
+    marks = [text for text in texts if text.startswith("[output cut")]
+    assert marks == ([] if kept is None else [f"[output cut: more than {kept}]"])
+    assert (len(texts) == 600) is (kept is None)
+
+
 async def test_a_line_that_was_begun_when_the_quota_was_used_up_is_whole_at_the_end(scene: Scene) -> None:
     run = scene.run(max_bytes=10)
     run.output("stderr", b"beg")

@@ -109,3 +109,19 @@ async def test_an_outcome_that_was_rolled_back_is_never_told(
     await tell(store, clock)
     assert receiver.got == []
     assert await store.deliveries() == []
+
+
+@pytest.mark.parametrize(("status", "state"), [(200, DeliveryState.SENT), (500, DeliveryState.FAILED)])
+async def test_a_test_message_reaches_the_receiver_signed_and_once(
+    store: Store, clock: FakeClock, receiver: Receiver, status: int, state: DeliveryState
+) -> None:
+    receiver.answer = lambda _: status
+    made = await store.add_channel(ChannelSpec(name="hook", address=receiver.address))
+    await store.test_channel(made.channel.id)
+    await tell(store, clock)
+    await clock.advance(DAY)
+    await tell(store, clock)
+    (got,) = receiver.got
+    assert Webhook(made.secret or "").verify(got.body, got.headers)["data"] == {"event": "test"}
+    (delivery,) = await store.deliveries()
+    assert (delivery.state, delivery.answer, delivery.tries) == (state, str(status), 1)

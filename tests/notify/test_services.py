@@ -1,5 +1,6 @@
 """Services through apprise: e-mail to a real mail server, and what is refused."""
 
+import importlib.util
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -14,9 +15,10 @@ from aiosmtpd.handlers import Message as Handler
 from tests.builders import NOON
 from tests.notify.receiving import Receiver, receiving
 from tidewheel.clock import SystemClock
+from tidewheel.errors import Invalid
 from tidewheel.model.channel import ChannelType, Parcel
 from tidewheel.model.notification import Answer
-from tidewheel.notify import AddressGuard, Sender
+from tidewheel.notify import AddressGuard, Sender, check_address
 from tidewheel.notify.address import Resolve
 from tidewheel.notify.connections import Watch, watching
 
@@ -97,6 +99,46 @@ async def test_what_is_no_service_is_refused_in_one_sentence(address: str, told:
     answer = await send(address)
     assert not answer.accepted
     assert told in answer.told
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("slak://nonsense", "address: the address is none that a service knows (slak)"),
+        ("slack://", "address: the address is none that a service knows (slack)"),
+        ("file:///etc/x", "address: file is not offered: it belongs to the machine of the sender"),
+        ("json://127.0.0.1/x", "address: json is not offered: use a webhook"),
+        (
+            "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/?template=/etc/passwd",
+            "address: template is not offered: it names a file of the sender (slack)",
+        ),
+        ("hooks", "address: must be a URL such as"),
+    ],
+)
+async def test_an_address_that_cannot_work_is_refused_before_it_is_stored(address: str, why: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        await check_address(address)
+    assert str(refused.value).startswith(why)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://example.org/x",
+        "mailtos://user:hunter2@mail.example",
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
+        "gotify://127.0.0.1/AbCdEf",
+    ],
+)
+async def test_an_address_that_may_work_is_not_refused(address: str) -> None:
+    await check_address(address)
+
+
+async def test_without_the_extra_an_address_is_judged_by_its_scheme_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    await check_address("slak://nonsense")
+    with pytest.raises(Invalid, match="use a webhook"):
+        await check_address("json://127.0.0.1/x")
 
 
 async def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ from tidewheel.cli.lazy import group
 from tidewheel.cli.options import parse_labels
 from tidewheel.cli.showing import Columns, Format, show_list, show_value
 from tidewheel.cli.verb import Session, verb
-from tidewheel.errors import Invalid, NotFound
+from tidewheel.clock import SystemClock
+from tidewheel.errors import Conflict, Invalid, NotFound
 from tidewheel.model.channel import Channel, ChannelSpec, NewChannel
+from tidewheel.model.checks import duration_text
 from tidewheel.model.guessing import name_among
 from tidewheel.model.notification import (
     LATE_AFTER,
@@ -22,6 +24,7 @@ from tidewheel.model.notification import (
 )
 from tidewheel.model.worker_protocol import Me
 from tidewheel.store.base import Store
+from tidewheel.store.notifying import TEST_WAIT, tried
 from tidewheel.tasks.durations import parse_duration
 
 app = group("Tell people and programs what becomes of jobs.")
@@ -70,7 +73,14 @@ def add_channel(
     """Add a channel. The secret by which a webhook signs is printed this once."""
     where = typer.get_text_stream("stdin").readline().strip() if address == "-" else address
     spec = ChannelSpec(name=name, address=where, tenant=tenant)
-    _show_new(session, session.ask(lambda store: store.add_channel(spec)))
+
+    async def add(store: Store) -> NewChannel:
+        from tidewheel.notify import check_address  # noqa: PLC0415 - other commands do without
+
+        await check_address(where)
+        return await store.add_channel(spec)
+
+    _show_new(session, session.ask(add))
 
 
 @verb(app, "channels")
@@ -98,6 +108,29 @@ def enable_channel(session: Session, channel: ChannelName, *, tenant: Owner = No
         return await store.enable_channel((await _named(store, channel, tenant)).id, tenant=tenant)
 
     show_list([session.ask(enable)], CHANNELS, session.output)
+
+
+@verb(app, "test")
+def send_test(
+    session: Session,
+    channel: ChannelName,
+    *,
+    wait: Annotated[str, typer.Option("--wait", help="How long to wait for its answer.")] = duration_text(TEST_WAIT),
+    tenant: Owner = None,
+) -> None:
+    """Send a test message at once, and say how it was answered."""
+    lasts = parse_duration(wait, "wait")
+
+    async def send(store: Store) -> Delivery:
+        begun = await store.test_channel((await _named(store, channel, tenant)).id, tenant=tenant)
+        return await tried(store, begun, SystemClock().sleep, wait=lasts, tenant=tenant)
+
+    delivery = session.ask(send)
+    show_list([delivery], DELIVERIES, session.output)
+    if not delivery.attempts:
+        raise Conflict(f"nobody has tried it for {wait}: `tide up`, a server or a worker must run, which send messages")
+    if delivery.state is not DeliveryState.SENT:
+        raise Conflict(f"{channel} did not accept the test message: {delivery.answer}")
 
 
 @verb(app, "rotate")

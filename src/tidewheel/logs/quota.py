@@ -11,6 +11,10 @@ from tidewheel.model.log import LogStream
 
 MAX_KEPT: Final = 1024 * 1024
 MAX_LINES: Final = 10_000
+WHOLE_RUNS: Final = 20
+"""Of so many runs of a job all that fits is kept, of as many more the half, and so on."""
+_LEAST_PART: Final = 10
+"""How often it is halved: down to 1 KiB."""
 LAST_LINES: Final = 50
 LAST_BYTES: Final = 16 * 1024
 _HELD: Final = 64 * 1024
@@ -148,6 +152,14 @@ class Tail:
                 hidden = self._masks.hide(text)
                 seen = "…" + hidden[self._masks.longest :] if stream in torn else hidden
                 yield Line(at[stream], stream, None, seen)
+
+
+def kept_of(token: int) -> int:
+    """Return how many bytes are kept of a run beside its end, by its number among those of its job.
+
+    A job that asks to run later may run for ever, and yet must not fill the store.
+    """
+    return MAX_KEPT >> min(_LEAST_PART, max(0, token - 1) // WHOLE_RUNS)
 
 
 def _held_size(item: _Raw | Line) -> int:

@@ -10,7 +10,7 @@ from tidewheel.logs.ending_together import EARLIEST, LATEST, end_together
 from tidewheel.logs.handler import LARGE, NUMBERS
 from tidewheel.logs.lines import LineCutter, lines_of_text
 from tidewheel.logs.masks import Masks
-from tidewheel.logs.quota import MAX_KEPT, Line, Quota, Tail
+from tidewheel.logs.quota import MAX_KEPT, WHOLE_RUNS, Line, Quota, Tail, kept_of
 from tidewheel.logs.shipper import LogShipper
 from tidewheel.model.checks import clean_text
 from tidewheel.model.log import MAX_LEVEL, LogStream
@@ -81,8 +81,8 @@ class RunLog:
         is overlooked."""
         self.time = clock.time
         self._shipper = shipper
-        self._max_bytes = max_bytes
-        self._is_plain = max_bytes >= MAX_KEPT
+        self._max_bytes = max_bytes if token <= WHOLE_RUNS else min(max_bytes, kept_of(token))
+        self._is_plain = self._max_bytes >= MAX_KEPT
         """Whether nothing was done yet but noting what is said, and nothing is to be hidden or left out."""
 
     @property

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 from uuid import UUID
 
 import msgspec
@@ -21,7 +21,32 @@ KEEP_OLD: Final = timedelta(days=1)
 """How long the secret before the last is used beside it, unless someone says otherwise."""
 MAX_KEEP_OLD: Final = timedelta(days=30)
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what secrets of webhooks begin with
+TEST_KEY: Final = "test."
+"""What the key of a test message begins with."""
 _LEAST_SECRET, _MOST_SECRET = 24, 64
+_FREE_FORM: Final = frozenset(("form", "forms", "json", "jsons", "xml", "xmls", "custom"))
+"""Services that post to any address; a signed webhook does that, and looks where it goes."""
+_LOCAL: Final = frozenset(
+    (
+        "dbus",
+        "gnome",
+        "kde",
+        "qt",
+        "glib",
+        "gio",
+        "macosx",
+        "windows",
+        "syslog",
+        "blink1",
+        "file",
+        "fcm",
+        "smpp",
+        "vapid",
+    )
+)
+"""Services that speak to the machine of the sender, or read its files."""
+_FILES: Final = frozenset(("pgppub", "pgpprv", "keyfile", "subfile"))
+"""Settings that name files of the sender."""
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _NOT_IN_URL: Final = re.compile(r"[\s\x00-\x1f\x7f]").search
 
@@ -91,6 +116,11 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     old_secret: str | None = None
     """By which it is signed, too, while receivers may not know the new one."""
 
+    @property
+    def once(self) -> bool:
+        """Whether it is not tried again."""
+        return self.key.startswith(TEST_KEY)
+
     def __repr__(self) -> str:
         """Leave out what must not be seen."""
         return f"Parcel({self.delivery_id}, {self.key!r})"
@@ -103,6 +133,7 @@ def prepare_channel(spec: ChannelSpec, random_bytes: Callable[[int], bytes]) -> 
         check_name("tenant", spec.tenant)
     parts = _split(spec.address)
     if parts.scheme not in ("http", "https"):
+        _check_service(parts)
         if spec.secret is not None:
             raise Invalid("secret", "is for webhooks; a service has it in its address")
         return spec, ChannelType.SERVICE, f"{parts.scheme}://…"
@@ -112,6 +143,15 @@ def prepare_channel(spec: ChannelSpec, random_bytes: Callable[[int], bytes]) -> 
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     shown = f"{parts.scheme}://{host}{port}/…"
     return msgspec.structs.replace(spec, secret=secret), ChannelType.WEBHOOK, shown
+
+
+def service_of(address: str) -> str | None:
+    """Return by which service an address is reached; None for a webhook. Raises Invalid for what is not offered."""
+    parts = _split(address)
+    if parts.scheme in ("http", "https"):
+        return None
+    _check_service(parts)
+    return parts.scheme
 
 
 def prepare_rotation(keep: timedelta, random_bytes: Callable[[int], bytes]) -> str:
@@ -156,6 +196,16 @@ def _split(address: object) -> SplitResult:
     if not _SCHEME(parts.scheme) or "://" not in address:
         raise Invalid("address", "must be a URL such as https://host/path, mailtos://user:password@host or slack://…")
     return parts
+
+
+def _check_service(parts: SplitResult) -> None:
+    if parts.scheme in _FREE_FORM:
+        raise Invalid("address", f"{parts.scheme} is not offered: use a webhook")
+    if parts.scheme in _LOCAL:
+        raise Invalid("address", f"{parts.scheme} is not offered: it belongs to the machine of the sender")
+    for name in parse_qs(parts.query, keep_blank_values=True):
+        if name.lower() in _FILES:
+            raise Invalid("address", f"{name.lower()} is not offered: it names a file of the sender")
 
 
 def _check_webhook(parts: SplitResult) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from tidewheel.errors import Invalid
+from tidewheel.model.channel import TEST_KEY
 from tidewheel.model.checks import check_duration, check_key, check_name, clean_text, duration_text
 from tidewheel.model.message_text import check_template, fill
 
@@ -24,6 +25,9 @@ PATIENCE: Final = timedelta(minutes=2)
 """How long a sender may take for a delivery before another may try it."""
 MAX_ANSWER: Final = 500
 SOURCE: Final = "/tidewheel"
+TEST: Final = "test"
+"""What a test message has for an event; no subscription names it."""
+TEST_WORDS: Final = "A test message of Tidewheel\nWhoever reads this is told of what its subscriptions name."
 _PAUSES: Final = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 600, 1800, 3600, 7200))
 
 
@@ -293,6 +297,22 @@ def envelope(happening: Happening, event: Event) -> dict[str, Any]:
     }
 
 
+def message_of_test(delivery_id: UUID, at: datetime) -> tuple[str, str, str]:
+    """Return the key, the body and the words of a message that tells nothing but that its channel works."""
+    key = f"{TEST_KEY}{delivery_id}"
+    event = {
+        "specversion": "1.0",
+        "id": key,
+        "source": SOURCE,
+        "type": f"dev.tidewheel.{TEST}",
+        "subject": TEST,
+        "time": at,
+        "datacontenttype": "application/json",
+        "data": {"event": TEST},
+    }
+    return key, msgspec.json.encode(event).decode(), TEST_WORDS
+
+
 def still_waits(happening: Happening) -> Happening:
     """Return what is told of a job that is due and has not begun."""
     waits = timedelta(0) if happening.due_at is None else happening.at - happening.due_at
@@ -300,8 +320,10 @@ def still_waits(happening: Happening) -> Happening:
     return msgspec.structs.replace(happening, detail={"told": told})
 
 
-def next_try(tries: int, begun_at: datetime, now: datetime) -> datetime | None:
-    """Return when to try again after so many tries, or None if it was a day."""
+def next_try(tries: int, begun_at: datetime, now: datetime, *, once: bool = False) -> datetime | None:
+    """Return when to try again after so many tries, or None if it was a day, or was to be tried once."""
+    if once:
+        return None
     at = now + _PAUSES[min(tries, len(_PAUSES)) - 1]
     return at if at < begun_at + GIVE_UP_AFTER else None
 

@@ -2,5 +2,6 @@
 
 from tidewheel.notify.address import AddressGuard
 from tidewheel.notify.sender import Sender
+from tidewheel.notify.service import check_address
 
-__all__ = ["AddressGuard", "Sender"]
+__all__ = ["AddressGuard", "Sender", "check_address"]

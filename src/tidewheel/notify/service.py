@@ -1,37 +1,15 @@
 """Services: e-mail, chat and paging through apprise, an extra that is imported when the first such message goes."""
 
+import importlib.util
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
 
-from tidewheel.model.channel import Parcel
+from tidewheel.errors import Invalid
+from tidewheel.model.channel import Parcel, service_of
 from tidewheel.model.notification import Answer
 from tidewheel.notify.address import AddressGuard, Refused, Unknown
 from tidewheel.notify.connections import Watch, watching
 from tidewheel.notify.threads import in_thread
 
-FREE_FORM: Final = frozenset(("form", "forms", "json", "jsons", "xml", "xmls", "custom"))
-"""Services that post to any address; a signed webhook does that, and looks where it goes."""
-LOCAL: Final = frozenset(
-    (
-        "dbus",
-        "gnome",
-        "kde",
-        "qt",
-        "glib",
-        "gio",
-        "macosx",
-        "windows",
-        "syslog",
-        "blink1",
-        "file",
-        "fcm",
-        "smpp",
-        "vapid",
-    )
-)
-"""Services that speak to the machine of the sender, or read its files."""
-FILES: Final = frozenset(("pgppub", "pgpprv", "keyfile", "subfile"))
-"""Settings that name files of the sender."""
 BARE: Final = frozenset(("rsyslog",))
 """Services that hand their host to a socket as it is, of IPv4: they are given the number that was judged."""
 _MISSING: Final = "services need an extra: pip install 'tidewheel[notify]'"
@@ -47,17 +25,25 @@ async def send_by_service(parcel: Parcel, guard: AddressGuard) -> Answer:
     return Answer(accepted=sent, told="accepted" if sent else f"{scheme}: the service did not accept it")
 
 
+async def check_address(address: str) -> None:
+    """Refuse the address of a service that is not offered, or that is none. Raises Invalid.
+
+    Without the extra only the former is known.
+    """
+    scheme = service_of(address)
+    if scheme is None or importlib.util.find_spec("apprise") is None:
+        return
+    try:
+        await in_thread(_make, address, Watch(lambda _: False))
+    except Refused as why:
+        raise Invalid("address", f"{why} ({scheme})") from None
+
+
 def _checked_scheme(address: str) -> str:
-    parts = urlsplit(address)
-    scheme = parts.scheme.lower()
-    if scheme in FREE_FORM:
-        raise Refused(f"{scheme} is not offered: use a webhook")
-    if scheme in LOCAL:
-        raise Refused(f"{scheme} is not offered: it belongs to the machine of the sender")
-    for name in parse_qs(parts.query, keep_blank_values=True):
-        if name.lower() in FILES:
-            raise Refused(f"{name.lower()} is not offered: it names a file of the sender")
-    return scheme
+    try:
+        return service_of(address) or ""
+    except Invalid as wrong:
+        raise Refused(wrong.why) from None
 
 
 def _make(address: str, watch: Watch) -> Any:

@@ -13,6 +13,8 @@ from tidewheel.model.notification import (
     parse_events,
 )
 from tidewheel.sdk.desk import Desk
+from tidewheel.store.base import Store
+from tidewheel.store.notifying import TEST_WAIT, tried
 from tidewheel.tasks.durations import Duration, parse_duration
 
 
@@ -35,6 +37,9 @@ class Notifications:
 
     async def aadd_channel(self, name: str, address: str, *, secret: str | None = None) -> NewChannel:
         """Add a webhook (`https://…`) or a service (`mailtos://…`, `slack://…`); the answer has its secret, once."""
+        from tidewheel.notify import check_address  # noqa: PLC0415 - few apps add channels
+
+        await check_address(address)
         spec = ChannelSpec(name=name, address=address, secret=secret)
         return await self._desk.use(lambda store: store.add_channel(spec))
 
@@ -51,6 +56,16 @@ class Notifications:
         """Let a channel that was disabled send again. Raises NotFound."""
         channel_id = channel.id if isinstance(channel, Channel) else channel
         return await self._desk.use(lambda store: store.enable_channel(channel_id))
+
+    async def atest(self, channel: Channel | UUID, *, wait: Duration = TEST_WAIT) -> Delivery:
+        """Send a test message, and return what it came to within this time. Raises NotFound."""
+        channel_id = channel.id if isinstance(channel, Channel) else channel
+        lasts = parse_duration(wait, "wait")
+
+        async def send(store: Store) -> Delivery:
+            return await tried(store, await store.test_channel(channel_id), self._desk.pause, wait=lasts)
+
+        return await self._desk.use(send)
 
     async def arotate_secret(self, channel: Channel | UUID, *, keep: Duration = KEEP_OLD) -> NewChannel:
         """Let a webhook sign by a new secret, and for a while by the old one, too. Raises NotFound."""
@@ -108,6 +123,10 @@ class Notifications:
     def enable_channel(self, channel: Channel | UUID) -> Channel:
         """Let a channel that was disabled send again. Raises NotFound."""
         return self._desk.run(self.aenable_channel(channel))
+
+    def test(self, channel: Channel | UUID, *, wait: Duration = TEST_WAIT) -> Delivery:
+        """Send a test message, and return what it came to within this time. Raises NotFound."""
+        return self._desk.run(self.atest(channel, wait=wait))
 
     def rotate_secret(self, channel: Channel | UUID, *, keep: Duration = KEEP_OLD) -> NewChannel:
         """Let a webhook sign by a new secret, and for a while by the old one, too. Raises NotFound."""

@@ -5,7 +5,7 @@ that it is there if and only if the outcome is. From there on all is done by a d
 has a key, by which a channel has it once; and what a sender says counts only while nobody has tried since.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
@@ -30,6 +30,10 @@ class Shares(NamedTuple):
 
 
 USUAL_SHARES: Final = Shares()
+LOOK_AGAIN: Final = 0.25
+"""Seconds between looks at a delivery that somebody waits for."""
+TEST_WAIT: Final = timedelta(seconds=35)
+"""How long to wait for the answer to a test message: a little longer than a receiver may take."""
 
 
 class ChannelStore(Protocol):
@@ -61,6 +65,10 @@ class ChannelStore(Protocol):
 
         Raises Invalid, and NotFound.
         """
+        ...
+
+    async def test_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Delivery:
+        """Send a test message at once, also by a channel that is disabled; it is tried once. Raises NotFound."""
         ...
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
@@ -128,3 +136,22 @@ class OutboxStore(Protocol):
     async def retire_deliveries(self, *, keep: timedelta = KEEP_DELIVERIES, limit: int = 1000) -> int:
         """Forget deliveries that ended so long ago; return how many."""
         ...
+
+
+async def tried(
+    store: ChannelStore,
+    delivery: Delivery,
+    pause: Callable[[float], Awaitable[None]],
+    *,
+    wait: timedelta,
+    tenant: str | None = None,
+) -> Delivery:
+    """Return a delivery as it is after its next try, or after so long."""
+    just_behind = UUID(int=delivery.id.int + 1)
+    for _ in range(int(wait.total_seconds() / LOOK_AGAIN)):
+        if delivery.state is not DeliveryState.PENDING or delivery.attempts:
+            break
+        await pause(LOOK_AGAIN)
+        found = await store.deliveries(tenant=tenant, limit=1, after=just_behind)
+        delivery = found[0] if found and found[0].id == delivery.id else delivery
+    return delivery

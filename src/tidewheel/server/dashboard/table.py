@@ -82,6 +82,7 @@ DEEDS: Final = (
     Deed("/ui/channels", notifications.add_channel),
     Deed("/ui/channels/{id}/remove", notifications.remove_channel),
     Deed("/ui/channels/{id}/enable", notifications.enable_channel),
+    Deed("/ui/channels/{id}/test", notifications.send_test),
     Deed("/ui/subscriptions", notifications.subscribe),
     Deed("/ui/subscriptions/{id}/remove", notifications.unsubscribe),
     Deed("/ui/deliveries/{id}/resend", notifications.resend),

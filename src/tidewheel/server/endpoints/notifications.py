@@ -21,6 +21,7 @@ from tidewheel.model.notification_documents import (
     SubscriptionDocument,
     SubscriptionList,
 )
+from tidewheel.notify import check_address
 from tidewheel.server.cursors import seal_id, unseal_id
 from tidewheel.server.endpoint import Answer, Call, NoQuery
 from tidewheel.server.job_request import Duration, Name, duration_of
@@ -84,6 +85,7 @@ async def add_channel(service: Service, call: Call[ChannelRequest, NoQuery]) -> 
     request = call.body
     if not call.actor.everywhere and not request.address.lower().startswith(("http://", "https://")):
         raise Invalid("address", "must be that of a webhook; services are set up by operators of all tenants")
+    await check_address(request.address)
     spec = ChannelSpec(name=request.name, address=request.address, secret=request.secret, tenant=call.scope)
     made = await service.store.add_channel(spec)
     channel = made.channel
@@ -111,6 +113,13 @@ async def enable_channel(service: Service, call: Call[None, NoQuery]) -> Answer:
     channel = await service.store.enable_channel(id_in(call, "channel"), tenant=call.scope)
     await _record(service, call, channel.id, did="enable")
     return Answer(ChannelDocument.of(channel))
+
+
+async def send_test(service: Service, call: Call[None, NoQuery]) -> Answer:
+    """Send a test message; the log tells how it was answered."""
+    delivery = await service.store.test_channel(id_in(call, "channel"), tenant=call.scope)
+    await _record(service, call, delivery.channel_id, did="test")
+    return Answer(DeliveryDocument.of(delivery))
 
 
 async def rotate_secret(service: Service, call: Call[RotationRequest, NoQuery]) -> Answer:

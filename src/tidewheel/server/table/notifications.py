@@ -55,6 +55,17 @@ NOTIFICATIONS: Final = (
     ),
     Endpoint(
         method="POST",
+        path="/v1/channels/{id}/test",
+        name="test_channel",
+        summary="Send a test message at once",
+        description="It is tried once. How it was answered is in the delivery log, by the id of this answer.",
+        group=_GROUP,
+        action=Action.NOTIFICATIONS_WRITE,
+        handler=notifications.send_test,
+        answers={200: documents.DeliveryDocument},
+    ),
+    Endpoint(
+        method="POST",
         path="/v1/channels/{id}/rotate",
         name="rotate_secret",
         summary="Let a webhook sign by a new secret",

@@ -19,6 +19,7 @@ from tidewheel.model.channel import (
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     PATIENCE,
+    TEST,
     Answer,
     Delivery,
     DeliveryState,
@@ -27,6 +28,7 @@ from tidewheel.model.notification import (
     Subscription,
     SubscriptionSpec,
     answer_text,
+    message_of_test,
     messages_of,
     next_try,
     outcomes_of,
@@ -104,6 +106,17 @@ class Notifying(Part):
             return NewChannel(channel=channel_of(row, DIALECT), secret=secret)
 
         return await self._db.transaction(rotate)
+
+    async def test_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Delivery:
+        async def send(connection: Connection) -> Delivery:
+            delivery_id = self._make_id()
+            message = message_of_test(delivery_id, await store_now(connection))
+            row = await connection.fetchrow(SQL["test_channel"], delivery_id, channel_id, tenant, TEST, *message)
+            if row is None:
+                raise NotFound("channel", channel_id)
+            return delivery_of(row, DIALECT)
+
+        return await self._db.transaction(send)
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         own = checked(spec, tenant)
@@ -206,7 +219,7 @@ class Notifying(Part):
 
 async def _close(connection: Connection, parcel: Parcel, answer: Answer) -> bool:
     now = await store_now(connection)
-    again = None if answer.accepted or answer.gone else next_try(parcel.tries, parcel.begun_at, now)
+    again = None if answer.accepted or answer.gone else next_try(parcel.tries, parcel.begun_at, now, once=parcel.once)
     state = DeliveryState.SENT if answer.accepted else DeliveryState.FAILED if again is None else DeliveryState.PENDING
     values = (parcel.delivery_id, parcel.tries, state, again, answer_text(answer.told), attempt_text(now, answer))
     closed = await connection.fetchval(SQL["close_delivery"], *values, parcel.begun_at) is not None

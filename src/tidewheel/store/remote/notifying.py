@@ -52,6 +52,10 @@ class Notifying:
         made = await self._transport.post(path, body, NewChannelDocument, safe=False, headers=tenant_header(tenant))
         return made.new()
 
+    async def test_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Delivery:
+        path, headers = f"/v1/channels/{channel_id}/test", tenant_header(tenant)
+        return (await self._transport.post(path, None, DeliveryDocument, safe=False, headers=headers)).record()
+
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         check_subscription(spec)
         body, headers = _wish(spec), tenant_header(tenant)

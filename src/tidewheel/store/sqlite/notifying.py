@@ -23,6 +23,7 @@ from tidewheel.model.channel import (
 from tidewheel.model.notification import (
     KEEP_DELIVERIES,
     PATIENCE,
+    TEST,
     Answer,
     Delivery,
     DeliveryState,
@@ -31,6 +32,7 @@ from tidewheel.model.notification import (
     Subscription,
     SubscriptionSpec,
     answer_text,
+    message_of_test,
     messages_of,
     next_try,
     outcomes_of,
@@ -102,6 +104,18 @@ class Notifying:
             return NewChannel(channel=channel_of(found[0], DIALECT), secret=secret)
 
         return await self._write(rotate)
+
+    async def test_channel(self, channel_id: UUID, *, tenant: str | None = None) -> Delivery:
+        def send(session: Session) -> list[Any]:
+            delivery_id = session.make_id()
+            key, body, text = message_of_test(delivery_id, instant(session.now))
+            said = {"key": key, "event": TEST, "body": body, "text": text, "now": session.now}
+            return session.rows("test_channel", id=delivery_id.bytes, channel=channel_id.bytes, tenant=tenant, **said)
+
+        found = await self._write(send)
+        if not found:
+            raise NotFound("channel", channel_id)
+        return delivery_of(found[0], DIALECT)
 
     async def subscribe(self, spec: SubscriptionSpec, *, tenant: str | None = None) -> Subscription:
         own = checked(spec, tenant)
@@ -268,7 +282,8 @@ def _take(session: Session, shares: Shares, busy: str, room: int) -> list[Parcel
 
 def _close(session: Session, parcel: Parcel, answer: Answer) -> bool:
     now = session.now
-    again = None if answer.accepted or answer.gone else next_try(parcel.tries, parcel.begun_at, instant(now))
+    ended = answer.accepted or answer.gone
+    again = None if ended else next_try(parcel.tries, parcel.begun_at, instant(now), once=parcel.once)
     state = DeliveryState.SENT if answer.accepted else DeliveryState.FAILED if again is None else DeliveryState.PENDING
     closed = session.rows(
         "close_delivery",

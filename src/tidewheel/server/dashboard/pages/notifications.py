@@ -52,6 +52,12 @@ async def enable_channel(visit: Visit) -> Done:
     return Done(HERE, f"The channel {channel.name} sends again.")
 
 
+async def send_test(visit: Visit) -> Done:
+    """Send a test message."""
+    delivery = await visit.desk.ask_widely("test_channel", id=visit.path["id"])
+    return Done(HERE, f"A test message is on its way to {delivery.channel}. How it is answered is shown below.")
+
+
 async def subscribe(visit: Visit) -> Done:
     """Let a channel hear of events."""
     visit.desk.check("subscribe")  # before anything is said about the channel

@@ -213,6 +213,20 @@ UPDATE tidewheel.delivery SET tries = tries + 1, next_at = tidewheel.now() + $5:
 RETURNING delivery.id, delivery.channel, tries, begun_at, key, body, text, channel.type, channel.address, channel.secret,
        CASE WHEN channel.old_until > tidewheel.now() THEN channel.old_secret END
 
+-- name: test_channel
+WITH made AS (
+    INSERT INTO tidewheel.delivery (id, channel, key, event, tenant, state, created_at, begun_at, next_at, body, text)
+    SELECT $1, channel.id, $5, $4, channel.tenant, 'pending', tidewheel.now(), tidewheel.now(), tidewheel.now(), $6, $7
+      FROM tidewheel.channel
+     WHERE channel.id = $2 AND ($3::text IS NULL OR channel.tenant = $3)
+       FOR KEY SHARE
+    RETURNING *
+)
+SELECT made.id, key, channel.name, channel.id, event, made.tenant, state, tries, answer, made.created_at, next_at, ended_at,
+       body, attempts
+  FROM made
+  JOIN tidewheel.channel ON channel.id = made.channel
+
 -- name: close_delivery
 UPDATE tidewheel.delivery
    SET state = $3, next_at = coalesce($4::timestamptz, next_at), answer = $5, attempts = attempts || $6::jsonb,

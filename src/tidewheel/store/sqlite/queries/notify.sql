@@ -211,6 +211,14 @@ SELECT delivery.id, key, channel.name, channel.id, event, delivery.tenant, state
  ORDER BY delivery.id DESC
  LIMIT :limit
 
+-- name: test_channel
+INSERT INTO delivery (id, channel, key, event, tenant, state, created_at, begun_at, next_at, body, text)
+SELECT :id, id, :key, :event, tenant, 'pending', :now, :now, :now, :body, :text
+  FROM channel
+ WHERE id = :channel AND (:tenant IS NULL OR tenant = :tenant)
+RETURNING id, key, (SELECT name FROM channel WHERE channel.id = delivery.channel), channel, event, tenant, state, tries,
+       answer, created_at, next_at, ended_at, body, attempts
+
 -- name: resend
 UPDATE delivery SET state = 'pending', tries = 0, begun_at = :now, next_at = :now, ended_at = NULL
  WHERE id = :id AND EXISTS (
