@@ -42,6 +42,10 @@ def _marks(store: Store, worker: Worker) -> list[datetime]:
     return [mark.run_at for mark in _memory(store, worker).marks.values() if mark > BEGINNING]
 
 
+REST = (*[None] * 11, False, *[None] * 3)
+"""What else `add_jobs` takes: nothing, no cap is held, and no phrases."""
+
+
 @asynccontextmanager
 async def _late(
     backend: PostgresBackend, store: Store, connect: Connect, **fields: Any
@@ -52,7 +56,7 @@ async def _late(
     lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
     await connection.execute("BEGIN")
     job_id = uuid4()
-    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *[None] * 11, False, *[None] * 3)
+    await connection.fetch(SQL["add_jobs"], [job_id], [lane], [tenant], [1], ["{}"], *REST)
     yield connection, job_id
 
 
@@ -352,7 +356,7 @@ async def test_claims_for_urgent_jobs_alone_disturb_neither_marks_nor_sweeps_of_
         await connection.execute("BEGIN")
         lane, tenant = await connection.fetchrow("SELECT id, tenant FROM tidewheel.lane") or (0, 0)
         late = uuid4()
-        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *[None] * 11, False, *[None] * 3)
+        await connection.fetch(SQL["add_jobs"], [late], [lane], [tenant], [2], ["{}"], *REST)
         for _ in range(60):
             await store.submit(some_jobs(2, priority=Priority.LOW))
             await drain(store, worker)
