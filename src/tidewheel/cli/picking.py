@@ -25,7 +25,8 @@ Kind = Annotated[str | None, typer.Option("--kind", help="Only jobs of this kind
 Queue = Annotated[str | None, typer.Option("--queue", help="Only jobs of this queue.")]
 Label = Annotated[str | None, typer.Option("--label", help="Only jobs with this label, such as team=web.")]
 Error = Annotated[
-    str | None, typer.Option("--error", help="Only jobs with this in the message of their error, as it is written.")
+    str | None,
+    typer.Option("--error", help="Only jobs that ended with this in the message of their error, as it is written."),
 ]
 Since = Annotated[
     str | None, typer.Option("--since", help="Only jobs made since then: an instant, or how long ago, such as 2h.")
@@ -35,7 +36,7 @@ Search = Annotated[
     str | None,
     typer.Option(
         "--search",
-        help="Only jobs with all of these words in their kind, name, description, labels or error; or an id.",
+        help="Only jobs with all these words in kind, name, description, labels or the error at their end; or an id.",
     ),
 ]
 
