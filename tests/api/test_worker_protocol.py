@@ -14,6 +14,7 @@ from tests.builders import a_claim, a_job, a_worker
 from tidewheel.logs import quota
 from tidewheel.model.access import Role
 from tidewheel.model.outcome import MAX_DETAIL, MAX_MESSAGE
+from tidewheel.server import run_lines
 
 
 class Hand:
@@ -275,6 +276,7 @@ async def test_lines_of_any_worker_are_cleaned_and_bounded_for_each_run(
     lone_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quota, "MAX_KEPT", 256)
+    monkeypatch.setattr(run_lines, "LAST_BYTES", 0)
     hand, one, other = await a_hand(lone_api), await lone_api.submit(), await lone_api.submit()
 
     async def send(job_id: UUID, *texts: str, first: int = 0) -> int:

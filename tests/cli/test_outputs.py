@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import stat
 from pathlib import Path
 from uuid import UUID
 
@@ -53,6 +55,18 @@ def test_files_are_listed_by_run_and_those_of_the_last_are_fetched(place: Place)
     earlier = tide(folder, "job", "outputs", job, "--run", "1", "--to", "here", **where)
     assert (earlier.returncode, earlier.stdout) == (0, "here/a.txt\n"), earlier.stderr
     assert (folder / "here/a.txt").read_text() == "old"
+
+
+def test_a_fetched_file_is_for_those_whom_the_user_lets_read(place: Place) -> None:
+    folder, where, _ = place
+    job = leave(place, {(1, "a.txt"): "secret"})
+    before = os.umask(0o077)
+    try:
+        tide(folder, "job", "outputs", job, "--to", "here", **where)
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((folder / "here/a.txt").stat().st_mode) == 0o600
 
 
 def test_no_file_is_written_by_way_of_a_link_or_over_what_is_no_file(place: Place) -> None:

@@ -18,10 +18,10 @@ from tests.builders import a_claim, a_job, a_worker, outcome_of
 from tests.dashboard.past import Ends, live_through
 from tests.dashboard.site import CLOCK, Site
 from tests.dashboard.world import World
+from tidewheel.model import statistics as rules
 from tidewheel.model.access import Role
 from tidewheel.model.statistics import begin_of
 from tidewheel.server.dashboard.rendering import NOTHING
-from tidewheel.server.endpoints import statistics as endpoint
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -202,7 +202,7 @@ def _run(site: Site, statement: str) -> None:
 def test_more_than_can_be_added_up_is_told_in_a_sentence_on_a_page_that_goes_on(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endpoint, "MOST_ROWS", 4)
+    monkeypatch.setattr(rules, "MOST_ROWS", 4)
     until = f"&to={(CLOCK.now() - 3 * MINUTE).strftime('%Y-%m-%dT%H:%MZ')}"
     coarse = series(client, f"?range=30d&kind=old.often{until}")
     assert (coarse["step"], list(filter(None, coarse["succeeded"]))) == (12 * 3600, [4, 2])

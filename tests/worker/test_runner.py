@@ -322,6 +322,27 @@ async def test_what_a_run_left_behind_cannot_cancel_the_runs_that_come_after_it(
     await served.close()
 
 
+async def test_a_store_that_does_not_answer_in_time_is_not_waited_for_any_longer_than_that() -> None:
+    async def ready() -> str:
+        return "1"
+
+    async def in_time(_job_id: UUID) -> None:
+        try:
+            async with asyncio.timeout(0.05):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            raise Unavailable("it took too long") from None
+
+    served = Served(ready=ready)
+    served.place.checkpoint_of = in_time  # type: ignore[method-assign] # as a store over HTTP does it
+    await served.clock.sleep(0)
+    served.accept(msgspec.structs.replace(a_run(ONCE, kind="ready", job_id=uuid4()), token=2))
+
+    async with asyncio.timeout(10):
+        assert (await served.outcome()).cause is Cause.RELEASED
+    await served.close()
+
+
 @pytest.mark.parametrize("suspends", [False, True])
 async def test_a_run_that_cancels_itself_and_returns_leaves_that_to_no_other(*, suspends: bool) -> None:
     end = asyncio.Event()

@@ -140,7 +140,6 @@ class Blobs:
                 await self._backend.get(names.key_of(output.location), part.file.write)
             except NotFound:
                 raise NotFound("blob", output.location) from None
-            os.fchmod(part.file.fileno(), 0o644)
             await asyncio.to_thread(part.publish, to, replace=True)
 
     async def read(self, location: str, max_bytes: int) -> bytes:

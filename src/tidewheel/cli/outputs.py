@@ -3,18 +3,19 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tidewheel.blobs import open_blobs
-from tidewheel.blobs.names import check_output_name
 from tidewheel.cli.options import Blobs
 from tidewheel.cli.picking import JobId, job_id
 from tidewheel.cli.showing import Columns, show_list
 from tidewheel.cli.verb import Session
 from tidewheel.errors import Invalid, NotFound
 from tidewheel.wiring import blobs_url
+
+if TYPE_CHECKING:
+    from tidewheel.blobs import Blobs as Place
 
 COLUMNS: Final[Columns[Any]] = {
     "run": lambda output: output.token,
@@ -54,7 +55,7 @@ def _found(session: Session, job: str, blobs: str | None) -> Sequence[Any]:
         with session.client() as tide:
             return tide.outputs(number)
     session.ask(lambda store: store.get(number, tenant=session.tenant))
-    return asyncio.run(open_blobs(blobs_url(session.database, blobs)).list_outputs(number))
+    return asyncio.run(_kept(session, blobs).list_outputs(number))
 
 
 def _fetch(session: Session, output: Any, place: Path, blobs: str | None) -> None:
@@ -62,8 +63,14 @@ def _fetch(session: Session, output: Any, place: Path, blobs: str | None) -> Non
         with session.client() as tide:
             tide.fetch_output(output, place)
     else:
-        asyncio.run(open_blobs(blobs_url(session.database, blobs)).fetch_output(output, place))
+        asyncio.run(_kept(session, blobs).fetch_output(output, place))
     typer.echo(place)
+
+
+def _kept(session: Session, blobs: str | None) -> "Place":
+    from tidewheel.blobs import open_blobs  # noqa: PLC0415 - most commands about jobs do without
+
+    return open_blobs(blobs_url(session.database, blobs))
 
 
 def _folder(to: str) -> Path:
@@ -77,6 +84,8 @@ def _folder(to: str) -> Path:
 
 def _place(folder: Path, name: str) -> Path:
     """Return where to put a file whose name a job chose: below the folder, and nowhere by a link."""
+    from tidewheel.blobs.names import check_output_name  # noqa: PLC0415 - as above
+
     place = folder / check_output_name(name)
     for step in reversed(place.relative_to(folder).parents[:-1]):
         try:

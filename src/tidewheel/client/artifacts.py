@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -182,16 +182,16 @@ def _appearing(to: Path) -> Iterator[IO[bytes]]:
     """Give a file to write to that takes its place at the end, if nothing goes wrong."""
     if to.exists() and not to.is_file():  # a device would be replaced by a file, too
         raise Invalid("to", f"{to} is no file")
+    part = to.parent / f".tide-{secrets.token_hex(16)}"
     try:
-        part = tempfile.NamedTemporaryFile(dir=to.parent, prefix=".tide-", delete=False)  # noqa: SIM115 - closed below
+        new = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)  # less what the umask says
     except OSError as error:
         raise Invalid("to", f"{to.parent} cannot be written to: {error.strerror}") from None
     try:
-        with part.file as file:
+        with os.fdopen(new, "wb") as file:
             yield file
-        Path(part.name).chmod(0o644)
-        os.replace(part.name, to)  # noqa: PTH105 - says what it does
+        part.replace(to)
     except OSError as error:
         raise Invalid("to", f"{to} cannot be written: {error.strerror}") from None
     finally:
-        Path(part.name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)

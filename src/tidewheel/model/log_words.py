@@ -94,9 +94,12 @@ def pair_token(name: str, value: str) -> str | None:
 
 def pair_tokens(lower: str) -> Iterator[str]:
     """Return how all such texts in this one, which must be in lower case, stand in an index."""
+    before = 0
     for found in _PAIRS(lower):
         end = found.start()
-        name = _NAME_BACKWARDS(lower[max(0, end - _MAX_NAME) : end][::-1])  # from the colon, of which there are few
+        # From the colon, of which there are few, and at most to the one before it, which is in no name.
+        name = _NAME_BACKWARDS(lower[max(before, end - _MAX_NAME) : end][::-1])
+        before = end + 1
         if name is not None:
             yield f"{name[0][::-1]}:{found[1]}"[: 2 * MAX_WORD]
 

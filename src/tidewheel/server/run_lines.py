@@ -11,7 +11,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from tidewheel.logs.quota import MAX_LINES, Quota, kept_of
+from tidewheel.logs.quota import LAST_BYTES, LAST_LINES, MAX_LINES, Quota, kept_of
 from tidewheel.model.harmless_text import clean, clean_lines
 from tidewheel.model.log import LogLine
 from tidewheel.model.worker_protocol import Line
@@ -41,7 +41,8 @@ class RunLines:
     def _quota(self, job_id: UUID, token: int) -> Quota:
         quota = self._quotas.get((job_id, token))
         if quota is None:
-            quota = self._quotas[job_id, token] = Quota(AGAIN * kept_of(token), AGAIN * MAX_LINES)
+            kept = kept_of(token) + 2 * LAST_BYTES  # its end, each line of which counts for more than its text
+            quota = self._quotas[job_id, token] = Quota(AGAIN * kept, AGAIN * (MAX_LINES + LAST_LINES))
             if len(self._quotas) > MOST_REMEMBERED:
                 self._quotas.popitem(last=False)
         self._quotas.move_to_end((job_id, token))

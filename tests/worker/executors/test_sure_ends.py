@@ -1,6 +1,7 @@
 """Whatever a task leaves behind, and whatever goes wrong when that is looked at, its run ends and its slot is free."""
 
 import ctypes
+import errno
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,3 +114,16 @@ async def test_a_function_ends_whatever_goes_wrong_at_its_end(
     async with process_executor(tmp_path) as executor:
         _fail_once(monkeypatch)
         await _check_ends(executor, _as_function(script), _as_function(AGAIN))
+
+
+async def test_trouble_of_the_machine_is_not_held_to_be_the_task_s_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptor(_above: Path, _folder: Path) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async with command_executor(tmp_path) as executor:
+        monkeypatch.setattr(scratch, "open_beneath", no_descriptor)
+        ended = await outcome(executor, _as_command(AGAIN))
+
+    assert (ended.end, "Too many open files" in ended.message) == (End.ERROR, True)

@@ -122,6 +122,7 @@ class InlineExecutor:
         return outcome
 
     async def _attempt(self, slot: Slot, run: Run, task: InlineTask, report: Report, span: "RunSpan | None") -> Ended:
+        slot.report = report  # before all that may have to wait, or a timeout of that could not cancel it
         mark = current_sink.set(report)
         try:
             args = run.args
@@ -130,7 +131,6 @@ class InlineExecutor:
                 args = await self._tools.handover.args(run, report.hide)
             if task.wants_context:
                 slot.context = await self._context(run, report, span)
-            slot.report = report
             report.keep_quiet()
             context = contextvars.copy_context()
             if span is not None:

@@ -21,6 +21,8 @@ MAX_FILES: Final = 1_000
 MAX_DEPTH: Final = 100
 """Folders within folders of output files: each is opened step by step from above, while the worker waits."""
 _NO_FOLDER: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_BY_THE_TASK: Final = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+"""What a task can make of its folder; all else is trouble of the machine, which may pass."""
 """None was made, or there is something else in its place."""
 _removals: Final[set[asyncio.Future[None]]] = set()
 """Under way; a loop by itself does not hold on to them."""
@@ -140,8 +142,14 @@ def _regular_files(above: Path, directory: Path) -> Iterator[str]:
         except OSError as error:
             if error.errno in _NO_FOLDER:
                 continue
-            why = error.strerror or error
-            raise Invalid("output", f"the folder {inner or '.'!r} of the output directory: {why}") from error
+            raise _told(error, inner) from error
+
+
+def _told(error: OSError, inner: str) -> Exception:
+    """Return what is wrong with a folder, if it is the task's to mend, and else the error itself."""
+    if error.errno not in _BY_THE_TASK:
+        return error
+    return Invalid("output", f"the folder {inner or '.'!r} of the output directory: {error.strerror or error}")
 
 
 def _entries(above: Path, directory: Path) -> Iterator[os.DirEntry[str]]:
