@@ -106,6 +106,19 @@ async def test_words_of_names_and_descriptions_and_parts_of_labels_lead_straight
     assert await store.find(JobFilter(text="monthly blue")) == Page([])
 
 
+async def test_a_word_in_a_text_that_is_too_long_to_be_noted_leads_to_its_job(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    wide = await submit(store, labels={f"label-{n}": f"{n}-" + "w" * 190 for n in range(5)}, delay=HOUR)
+    told = await submit(store, options=Options(description="d" * 5_000 + " kettle"), delay=HOUR)
+    dead = await die(store, worker, "m" * 1_500 + " anchor")
+    await bury(backend, store)
+    for text, job in (("kettle", told), ("anchor", dead), ("d" * 390, told), ("label-4=4-w", wide)):
+        assert ids(await store.find(JobFilter(text=f'"{text}"'))) == [job], text[:20]
+    assert ids(await store.find(JobFilter(error="anchor"))) == [dead]
+    assert ids(await store.find(JobFilter(label=("label-4", "4-" + "w" * 190), tenant="default"))) == [wide]
+
+
 async def test_words_that_no_index_has_are_found_by_walking_on(backend: Backend, store: Store) -> None:
     kind = await submit(store, "needle")
     short = await submit(store, labels={"q": "ü"})
@@ -222,6 +235,21 @@ async def test_words_go_with_the_last_job_of_their_time_and_no_sooner(
     await store.retire(keep)
     assert beyond(await noted(backend), empty) == (1, 1)
     assert ids(await store.find(JobFilter(text="order"))) == [young]
+
+
+@pytest.mark.native("retention is of the store")
+async def test_times_of_which_a_job_is_left_keep_no_others_from_being_forgotten(backend: Backend, store: Store) -> None:
+    empty = await noted(backend)
+    for number in range(22):
+        await submit(store, labels={"order": f"{number}"}, delay=300 * DAY)
+        store = await later(backend, DAY)
+    last = await submit(store, labels={"order": "last"}, delay=HOUR)
+    await store.cancel(last)
+    store = await later(backend, 9 * DAY)
+    for _ in range(2):
+        await store.retire(dict.fromkeys(FINAL, 5 * DAY))
+
+    assert beyond(await noted(backend), empty) == (22, 22)
 
 
 async def test_jobs_of_one_second_note_what_they_have_in_common_once(backend: Backend, store: Store) -> None:

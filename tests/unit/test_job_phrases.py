@@ -1,12 +1,16 @@
 """Phrases, the moments in which jobs with them were made, and where these lead."""
 
+import json
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidewheel.model import job_phrases
 from tidewheel.model.ids import make_id
 from tidewheel.model.job_phrases import (
+    LONG,
+    MOST_NOTED,
     MOST_STRETCHES,
     Said,
     Stretch,
@@ -18,6 +22,7 @@ from tidewheel.model.job_phrases import (
     period_of,
     phrases_of,
     said_by_one_alone,
+    said_of_ends,
     stretches_on,
     trail_of,
 )
@@ -42,6 +47,24 @@ def test_a_job_is_found_by_its_labels_name_and_description_in_small_letters() ->
         "Ü",
     )
     assert phrases_of(None, '{"timeout":3}') == phrases_of(None, None) == ()
+
+
+def test_of_one_job_no_more_is_noted_than_there_is_room_for_and_the_rest_is_said_to_be_long() -> None:
+    labels = {f"label-{number}": "x" * 100 for number in range(32)}
+    noted = phrases_of(json.dumps(labels), json.dumps({"name": "short", "description": "y" * 10_000}))
+    [end] = said_of_ends([(1, UUID(int=7), "z" * 2_000)])
+
+    assert sum(map(len, noted)) <= MOST_NOTED + 1
+    assert (noted[0], noted[-2:]) == ("label-0=" + "x" * 100, (LONG, "short"))
+    assert end.phrase == LONG
+
+
+def test_long_texts_are_not_remembered() -> None:
+    before = job_phrases._short_phrases_of.cache_info().currsize
+    for number in range(10):
+        phrases_of(None, json.dumps({"name": f"{number}" * 1_000}))
+
+    assert job_phrases._short_phrases_of.cache_info().currsize == before
 
 
 def test_the_parts_of_a_word_are_all_that_is_three_characters_long() -> None:

@@ -21,6 +21,12 @@ _PERIOD_BITS: Final = 16
 _YOUNG: Final = 3
 LEAST_PART: Final = 3
 """Characters of the parts by which phrases are found."""
+MOST_NOTED: Final = 500
+"""Characters of a job's texts, and of the message of its error, that are noted: most of them cost an entry in the index
+of parts each, and who submits or ends a job waits for that."""
+LONG: Final = "\x01"
+"""The phrase that stands for all texts for which there is no room: any word may stand in them."""
+_MOST_REMEMBERED: Final = 500
 MOST_MOMENTS: Final = 5_000
 """How many moments are read for one word, about."""
 MOST_PHRASES: Final = 2_000
@@ -74,14 +80,31 @@ def label_phrase(name: str, value: str) -> str:
     return small(f"{name}={value}")
 
 
-@lru_cache(4096)
 def phrases_of(labels: str | None, options: str | None) -> tuple[str, ...]:
     """Return what a job is found by from the beginning; both are JSON, as they are stored."""
-    phrases = [label_phrase(name, value) for name, value in _labels(labels).items()] if labels else []
+    is_short = len(labels or "") + len(options or "") <= _MOST_REMEMBERED
+    return _short_phrases_of(labels, options) if is_short else _phrases_of(labels, options)
+
+
+def _phrases_of(labels: str | None, options: str | None) -> tuple[str, ...]:
+    texts = [label_phrase(name, value) for name, value in _labels(labels).items()] if labels else []
     if options:
         names = _names(options)
-        phrases += [small(text) for text in (names.name, names.description) if text]
-    return tuple(dict.fromkeys(phrases))
+        texts += [small(text) for text in (names.name, names.description) if text]
+    return _noted(texts)
+
+
+_short_phrases_of = lru_cache(4096)(_phrases_of)
+
+
+def _noted(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return phrases for the texts of one job, as far as there is room."""
+    room, phrases = MOST_NOTED, dict[str, None]()
+    for text in texts:
+        fits = len(text) <= room
+        room -= len(text) if fits else 0
+        phrases[text if fits else LONG] = None
+    return tuple(phrases)
 
 
 def said_by(jobs: Iterable[tuple[int, UUID, str | None, str | None]]) -> list[Said]:
@@ -98,7 +121,12 @@ def said_by(jobs: Iterable[tuple[int, UUID, str | None, str | None]]) -> list[Sa
 def said_of_ends(ends: Iterable[tuple[int, UUID, str | None]]) -> list[Said]:
     """Return what jobs are found by that ended without success, each given by its tenant, id and message."""
     return list(
-        dict.fromkeys(Said(tenant, small(message), moment_of(job_id)) for tenant, job_id, message in ends if message)
+        dict.fromkeys(
+            Said(tenant, phrase, moment_of(job_id))
+            for tenant, job_id, message in ends
+            if message
+            for phrase in _noted([small(message)])
+        )
     )
 
 

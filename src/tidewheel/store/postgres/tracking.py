@@ -7,6 +7,7 @@ from uuid import UUID
 
 from tidewheel.model.job_phrases import (
     LEAST_PART,
+    LONG,
     MOST_PHRASES,
     Stretch,
     Trail,
@@ -47,27 +48,30 @@ class Tracker(NamedTuple):
 
     async def _clues(self, first: int, last: int) -> list[list[int]]:
         """Return the phrases of the label, and those in which each of the words stands that are rare."""
-        clues = [] if self.where.label is None else [await self._of_label(label_phrase(*self.where.label))]
+        clues = [] if self.where.label is None else [await self._that_are(label_phrase(*self.where.label), LONG)]
         in_messages = [] if self.where.error is None else [small(self.where.error)]
-        for word in (*in_messages, *[word for word in self.words if not await self._is_in_kind(word)]):
-            phrases = await self._with(word, first, last) if len(word) >= LEAST_PART else None
-            if phrases is not None:
-                clues.append(phrases)
-        return clues
+        words = (*in_messages, *[word for word in self.words if not await self._is_in_kind(word)])
+        clues += [await self._with(word, first, last) for word in words if len(word) >= LEAST_PART]
+        return [phrases for phrases in clues if phrases is not None]
 
-    async def _of_label(self, phrase: str) -> list[int]:
-        return _ids(await self.connection.fetch(SQL["phrases_of_label"], self.tenant, phrase))
+    async def _that_are(self, *phrases: str) -> list[int] | None:
+        """Return some phrases; None if these are too many, for each of many tenants may have them."""
+        found = _ids(await self.connection.fetch(SQL["phrases_that_are"], self.tenant, phrases, MOST_PHRASES))
+        return found if len(found) < MOST_PHRASES else None
 
     async def _is_in_kind(self, word: str) -> bool:
         found: bool = await self.connection.fetchval(SQL["is_in_kind"], pattern_of(word), self.tenant, self.where.kind)
         return found
 
     async def _with(self, word: str, first: int, last: int) -> list[int] | None:
-        """Return the phrases in which a word stands; None if these are too many."""
+        """Return the phrases in which a word stands, or may stand; None if these are too many."""
+        long = await self._that_are(LONG)
+        if long is None:
+            return None
         periods = (period_of(first), period_of(last))
         sought = (parts_of(word), pattern_of(word), self.tenant, *periods, MOST_PHRASES)
         rows = await self.connection.fetch(SQL["phrases_with"], *sought)
-        return _ids(rows) if sum(row["seen"] for row in rows) < MOST_PHRASES else None
+        return [*_ids(rows), *long] if sum(row["seen"] for row in rows) < MOST_PHRASES else None
 
     async def _trail(self, phrases: list[int], first: int, last: int) -> Trail:
         most = moments_each(len(phrases))

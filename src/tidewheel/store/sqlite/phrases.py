@@ -38,8 +38,9 @@ async def retire_phrases(write: Write, limit: int) -> None:
     pieces = _PIECES
     for period in await write(_old_periods):
         while pieces:
-            pieces -= 1
-            if await write(partial(_forget, period, limit)) < limit:
+            gone = await write(partial(_forget, period, limit))
+            pieces -= gone is not None
+            if gone is None or gone < limit:
                 break
 
 
@@ -62,11 +63,11 @@ def _old_periods(session: Session) -> list[int]:
     return [period for (period,) in session.rows("old_periods_of_phrases", young=young)]
 
 
-def _forget(period: int, limit: int, session: Session) -> int:
-    """Remove a piece of the phrases of a period, and return how many; none while a job of it is left."""
+def _forget(period: int, limit: int, session: Session) -> int | None:
+    """Remove a piece of the phrases of a period, and return how many; None while a job of it is left."""
     below, floor = bounds_of_period(period)
     if session.value("any_job_between", below=below.bytes, floor=floor.bytes):
-        return 0
+        return None
     phrases: str = session.value("phrases_of_period", period=period, limit=limit)
     session.run("remove_moments", phrases=phrases)
     session.run("remove_phrases", phrases=phrases)

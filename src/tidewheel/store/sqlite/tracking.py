@@ -8,6 +8,7 @@ import apsw
 
 from tidewheel.model.job_phrases import (
     LEAST_PART,
+    LONG,
     MOST_PHRASES,
     Stretch,
     Trail,
@@ -40,17 +41,20 @@ class Tracker(NamedTuple):
 
     def _clues(self, first: int, last: int) -> list[list[int]]:
         """Return the phrases of the label, and those in which each of the words stands that are rare."""
-        periods = {"tenant": self.tenant, "first": period_of(first), "last": period_of(last)}
+        bounds = {"first": period_of(first), "last": period_of(last), "limit": MOST_PHRASES}
+        asked = {"tenant": self.tenant, **bounds}
+        long = self._ids("phrases_that_are", {**asked, "phrase": LONG})
         clues = []
         if self.where.label is not None:
-            clues.append(self._ids("phrases_of_label", {**periods, "phrase": label_phrase(*self.where.label)}))
+            clues.append(self._ids("phrases_that_are", {**asked, "phrase": label_phrase(*self.where.label)}))
         in_messages = [] if self.where.error is None else [small(self.where.error)]
-        for word in (*in_messages, *[word for word in self.words if not self._is_in_kind(word)]):
-            if len(word) >= LEAST_PART:
-                sought = {**periods, "word": word, "parts": _all_of(parts_of(word)), "limit": MOST_PHRASES}
-                phrases = self._ids("phrases_with", sought)
-                clues += [phrases] if len(phrases) < MOST_PHRASES else []
-        return clues
+        words = (*in_messages, *[word for word in self.words if not self._is_in_kind(word)])
+        clues += [
+            self._ids("phrases_with", {**asked, "word": word, "parts": _all_of(parts_of(word))})
+            for word in words
+            if len(word) >= LEAST_PART
+        ]
+        return [[*phrases, *long] for phrases in clues if len(phrases) + len(long) < MOST_PHRASES]
 
     def _is_in_kind(self, word: str) -> bool:
         named = {"word": word, "tenant": self.tenant, "kind": self.where.kind}

@@ -18,9 +18,13 @@ WITH said AS MATERIALIZED (
 )
 INSERT INTO tidewheel.phrase_moment (phrase, moment) SELECT id, moment FROM fresh
 
--- name: phrases_of_label
+-- name: phrases_that_are
 -- Of one tenant, or of each.
-SELECT tidewheel.phrase_id(id, $2) AS id FROM tidewheel.tenant WHERE $1::integer IS NULL OR id = $1
+SELECT tidewheel.phrase_id(tenant.id, sought.phrase) AS id
+  FROM tidewheel.tenant
+ CROSS JOIN unnest($2::text[]) AS sought (phrase)
+ WHERE $1::integer IS NULL OR tenant.id = $1
+ LIMIT $3
 
 -- name: is_in_kind
 -- Whether a word stands in the kind of any job.

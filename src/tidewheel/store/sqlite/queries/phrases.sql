@@ -20,9 +20,11 @@ SELECT tenant, id, error ->> 'message'
   FROM job_history
  WHERE rowid BETWEEN :first AND :last AND state <> 'succeeded' AND error IS NOT NULL
 
--- name: phrases_of_label
+-- name: phrases_that_are
 -- Of one tenant, or of each.
-SELECT id FROM phrase WHERE phrase = :phrase AND (:tenant IS NULL OR tenant = :tenant) AND period BETWEEN :first AND :last
+SELECT id FROM phrase
+ WHERE phrase = :phrase AND (:tenant IS NULL OR tenant = :tenant) AND period BETWEEN :first AND :last
+ LIMIT :limit
 
 -- name: is_in_kind
 -- Whether a word stands in the kind of any job.
