@@ -121,7 +121,7 @@ PLANS = {
     "note_moments": [
         r"SEARCH phrase USING COVERING INDEX sqlite_autoindex_phrase_1 \(phrase=\? AND tenant=\? AND period=\?\)"
     ],
-    "phrases_of_label": [r"SEARCH phrase USING COVERING INDEX sqlite_autoindex_phrase_1 \(phrase=\?"],
+    "phrases_that_are": [r"SEARCH phrase USING COVERING INDEX sqlite_autoindex_phrase_1 \(phrase=\?"],
     "phrases_with": [r"SCAN phrase_parts VIRTUAL TABLE", r"SEARCH phrase USING INTEGER PRIMARY KEY \(rowid=\?\)"],
     "moments_of_phrase": [r"SEARCH phrase_moment USING PRIMARY KEY \(phrase=\? AND moment>\? AND moment<\?\)"],
     "any_job_between": [

@@ -10,6 +10,7 @@ from tidewheel.model.job_phrases import (
     MOST_PHRASES,
     Stretch,
     Trail,
+    kind_phrase,
     label_phrase,
     moment_of,
     moments_each,
@@ -46,10 +47,11 @@ class Tracker(NamedTuple):
         return stretches_on(trails, first) if trails else ([], below)
 
     async def _clues(self, first: int, last: int) -> list[list[int]]:
-        """Return the phrases of the label, and those in which each of the words stands that are rare."""
+        """Return the phrases of the label and the kind, and those in which each of the words stands that are rare."""
         clues = [] if self.where.label is None else [await self._of_label(label_phrase(*self.where.label))]
+        clues += [] if self.where.kind is None else [await self._of_kind(self.where.kind)]
         in_messages = [] if self.where.error is None else [small(self.where.error)]
-        for word in (*in_messages, *[word for word in self.words if not await self._is_in_kind(word)]):
+        for word in (*in_messages, *self.words):
             phrases = await self._with(word, first, last) if len(word) >= LEAST_PART else None
             if phrases is not None:
                 clues.append(phrases)
@@ -58,9 +60,8 @@ class Tracker(NamedTuple):
     async def _of_label(self, phrase: str) -> list[int]:
         return _ids(await self.connection.fetch(SQL["phrases_of_label"], self.tenant, phrase))
 
-    async def _is_in_kind(self, word: str) -> bool:
-        found: bool = await self.connection.fetchval(SQL["is_in_kind"], pattern_of(word), self.tenant, self.where.kind)
-        return found
+    async def _of_kind(self, kind: str) -> list[int]:
+        return _ids(await self.connection.fetch(SQL["phrases_of_kind"], self.tenant, kind_phrase(kind), kind))
 
     async def _with(self, word: str, first: int, last: int) -> list[int] | None:
         """Return the phrases in which a word stands; None if these are too many."""

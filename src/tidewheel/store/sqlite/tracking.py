@@ -11,6 +11,7 @@ from tidewheel.model.job_phrases import (
     MOST_PHRASES,
     Stretch,
     Trail,
+    kind_phrase,
     label_phrase,
     moment_of,
     moments_each,
@@ -21,7 +22,7 @@ from tidewheel.model.job_phrases import (
     trail_of,
 )
 from tidewheel.store.base import JobFilter
-from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.sqlite.connection import rows
 
 
 class Tracker(NamedTuple):
@@ -39,22 +40,18 @@ class Tracker(NamedTuple):
         return stretches_on(trails, first) if trails else ([], below)
 
     def _clues(self, first: int, last: int) -> list[list[int]]:
-        """Return the phrases of the label, and those in which each of the words stands that are rare."""
+        """Return the phrases of the label and the kind, and those in which each of the words stands that are rare."""
         periods = {"tenant": self.tenant, "first": period_of(first), "last": period_of(last)}
-        clues = []
-        if self.where.label is not None:
-            clues.append(self._ids("phrases_of_label", {**periods, "phrase": label_phrase(*self.where.label)}))
+        whole = [] if self.where.label is None else [label_phrase(*self.where.label)]
+        whole += [] if self.where.kind is None else [kind_phrase(self.where.kind)]
+        clues = [self._ids("phrases_that_are", {**periods, "phrase": phrase}) for phrase in whole]
         in_messages = [] if self.where.error is None else [small(self.where.error)]
-        for word in (*in_messages, *[word for word in self.words if not self._is_in_kind(word)]):
+        for word in (*in_messages, *self.words):
             if len(word) >= LEAST_PART:
                 sought = {**periods, "word": word, "parts": _all_of(parts_of(word)), "limit": MOST_PHRASES}
                 phrases = self._ids("phrases_with", sought)
                 clues += [phrases] if len(phrases) < MOST_PHRASES else []
         return clues
-
-    def _is_in_kind(self, word: str) -> bool:
-        named = {"word": word, "tenant": self.tenant, "kind": self.where.kind}
-        return bool(value(self.connection, "is_in_kind", named))
 
     def _trail(self, phrases: list[int], first: int, last: int) -> Trail:
         most = moments_each(len(phrases))

@@ -20,15 +20,9 @@ SELECT tenant, id, error ->> 'message'
   FROM job_history
  WHERE rowid BETWEEN :first AND :last AND state <> 'succeeded' AND error IS NOT NULL
 
--- name: phrases_of_label
+-- name: phrases_that_are
 -- Of one tenant, or of each.
 SELECT id FROM phrase WHERE phrase = :phrase AND (:tenant IS NULL OR tenant = :tenant) AND period BETWEEN :first AND :last
-
--- name: is_in_kind
--- Whether a word stands in the kind of any job.
-SELECT EXISTS (
-       SELECT 1 FROM lane
-        WHERE instr(lower(kind), :word) > 0 AND (:tenant IS NULL OR tenant = :tenant) AND (:kind IS NULL OR kind = :kind))
 
 -- name: phrases_with
 -- The phrases of some periods in which a word stands.
@@ -79,6 +73,9 @@ SELECT job.id, job.tenant, NULL, NULL, attempt.error ->> 'message'
   FROM attempt
  CROSS JOIN job_history AS job ON job.id = attempt.job_id
  WHERE attempt.job_id = :id
+
+-- name: is_kind
+SELECT EXISTS (SELECT 1 FROM lane WHERE tenant = :tenant AND lower(kind) = :phrase)
 
 -- name: erase_moment
 DELETE FROM phrase_moment
