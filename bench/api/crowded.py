@@ -38,11 +38,15 @@ LISTS: Final[tuple[dict[str, str], ...]] = (
 )
 """What people look for first."""
 _LABEL: Final = ("order", "ord-48151623")
+_KIND: Final = "ledger.close-year"
 _MESSAGE: Final = "disk quota exceeded on vol-7731"
 RARE: Final[Mapping[str, dict[str, str]]] = {
     "label": {"label": "=".join(_LABEL)},
     "label_and_kind": {"label": "=".join(_LABEL), "kind": _LANE.kind},
     "word_of_label": {"q": "48151623"},
+    "kind": {"kind": _KIND},
+    "kind_and_state": {"kind": _KIND, "state": "queued"},
+    "word_of_kind": {"q": "close-year"},
     "error": {"error": "vol-7731"},
     "word": {"q": "vol-7731"},
     "words": {"q": "quota vol-7731"},
@@ -110,10 +114,12 @@ async def _finish_some(place: Place) -> dict[State, UUID]:
 
 
 async def _add_rare(place: Place) -> None:
-    """Add a job with a rare label, and one that ended with a rare message, each as if made hours ago."""
+    """Add a job with a rare label, one of a rare kind, and one with a rare message, each as if made hours ago."""
     made = int((SystemClock().now() - _RARE_AGE).timestamp() * 1000)
-    labelled, ended = (replace(spec, id=make_id(made + n, n)) for n, spec in enumerate(specs(2, lanes=[_LANE])))
-    _, cancelled = await place.store.submit([replace(labelled, labels=dict([_LABEL])), ended])
+    three = [replace(spec, id=make_id(made + n, n)) for n, spec in enumerate(specs(3, lanes=[_LANE]))]
+    labelled, of_kind, ended = three
+    rare = [replace(labelled, labels=dict([_LABEL])), replace(of_kind, kind=_KIND), ended]
+    *_, cancelled = await place.store.submit(rare)
     await place.store.cancel(cancelled.job_id, reason=_MESSAGE)
 
 

@@ -56,7 +56,7 @@ async def copy_history(connection: Any, count: int) -> None:
 
 
 async def note_phrases(connection: Any) -> None:
-    """Note labels and messages of all jobs; the ids of copies are of the time at which they were made."""
+    """Note kinds, labels and messages of all jobs; the ids of copies are of the time at which they were made."""
     for table, message in (("job", "NULL"), ("job_history", "job.error ->> 'message'")):
         await connection.execute(
             f"""
@@ -64,8 +64,10 @@ async def note_phrases(connection: Any) -> None:
                 SELECT DISTINCT job.tenant, lower(said.phrase) AS phrase,
                        (extract(epoch FROM job.created_at) * 1000)::bigint >> 10 AS moment
                   FROM tidewheel.{table} AS job
+                  JOIN tidewheel.lane ON lane.id = job.lane
                  CROSS JOIN LATERAL (
-                       SELECT key || '=' || value FROM json_each_text(job.labels) UNION ALL SELECT {message}
+                       SELECT key || '=' || value FROM json_each_text(job.labels)
+                       UNION ALL SELECT {message} UNION ALL SELECT lane.kind
                        ) AS said (phrase)
                  WHERE job.lane > 0 AND said.phrase IS NOT NULL
             ), named AS (

@@ -51,16 +51,17 @@ def copy_history(path: Path, count: int) -> None:
 
 
 def note_phrases(path: Path) -> None:
-    """Note labels and messages of all jobs; the ids of copies are of the time at which they were made."""
+    """Note kinds, labels and messages of all jobs; the ids of copies are of the time at which they were made."""
     connection = connect(path)
     try:
         connection.execute("CREATE TEMP TABLE said (phrase, tenant, moment)")
         label = "SELECT label.key || '=' || label.value AS phrase, {} FROM {}, json_each({}.labels) AS label"
         message = "SELECT error ->> 'message' AS phrase, {} FROM {} WHERE error ->> 'message' IS NOT NULL"
+        kind = "SELECT (SELECT kind FROM lane WHERE lane.id = job.lane) AS phrase, {} FROM {} AS job"
         made = "tenant, created_at / 1000 >> 10 AS moment"
         for asked in (
-            label.format(made, "job", "job"),
-            *(t.format(made, *["job_history"] * 2) for t in (label, message)),
+            *(t.format(made, *["job"] * 2) for t in (label, kind)),
+            *(t.format(made, *["job_history"] * 2) for t in (label, message, kind)),
         ):
             connection.execute(f"INSERT INTO temp.said SELECT DISTINCT lower(phrase), tenant, moment FROM ({asked})")
         connection.execute(

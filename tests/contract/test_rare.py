@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, some_jobs
+from tests.builders import DAY, HOUR, MINUTE, SECOND, a_job, a_schedule, some_jobs
 from tests.contract.backends import Backend
-from tests.contract.steps import claim, everything, finish, settle, start, submit
+from tests.contract.planning import record_ahead
+from tests.contract.steps import claim, everything, finish, settle, start, stores_on, submit
 from tidewheel.model import job_phrases
 from tidewheel.model.access import Actor, Role
 from tidewheel.model.job import Job, Options
@@ -120,13 +121,77 @@ async def test_a_word_in_a_text_that_is_too_long_to_be_noted_leads_to_its_job(
 
 
 async def test_words_that_no_index_has_are_found_by_walking_on(backend: Backend, store: Store) -> None:
-    kind = await submit(store, "needle")
     short = await submit(store, labels={"q": "ü"})
     await bury(backend, store)
-    for asked, found in (("needle", kind), ("=ü", short), ("ü", short)):
+    for asked in ("=ü", "ü"):
         page = await store.find(JobFilter(text=asked))
         assert (page.jobs, page.next is not None) == ([], True), asked
-        assert [job.id for job in await everything(store, JobFilter(text=asked))] == [found], asked
+        assert [job.id for job in await everything(store, JobFilter(text=asked))] == [short], asked
+
+
+@pytest.mark.parametrize("tenant", [None, "default"])
+async def test_a_rare_kind_and_a_word_of_it_lead_straight_to_its_job(
+    backend: Backend, store: Store, worker: Worker, tenant: str | None
+) -> None:
+    rare = await submit(store, "Mail.Needle", labels={"team": "blue"}, delay=HOUR)
+    await bury(backend, store, worker)
+    for more in ({}, {"label": ("team", "blue")}, {"states": frozenset({State.QUEUED})}, {"text": "needle blue"}):
+        assert ids(await store.find(JobFilter(kind="Mail.Needle", tenant=tenant, **more))) == [rare], more
+    for asked in ("needle", "il.nee", "MAIL", "needle team="):
+        assert ids(await store.find(JobFilter(text=asked, tenant=tenant))) == [rare], asked
+    assert ids(await store.find(JobFilter(kind="Mail.Needle", tenant=tenant, states=DEAD))) == []
+    for where in (JobFilter(kind="mail.needle"), JobFilter(kind="Mail.Needl"), JobFilter(text="mail echo")):
+        assert await store.find(where) == Page([]), where
+
+
+async def test_jobs_that_come_in_other_ways_are_found_by_their_kinds(backend: Backend, store: Store) -> None:
+    parent = await submit(store, idempotency_key="first")
+    chained = await submit(store, "in.chain", after=(parent,))
+    unique = await submit(store, "with.key", unique_key="one")
+    triggered = await store.trigger_schedule((await store.create_schedule(a_schedule(kind="by.hand"))).id)
+    await store.create_schedule(a_schedule("planned", kind="by.plan"))
+    await record_ahead(store, MINUTE)
+    (planned,) = (await store.find(JobFilter(kind="by.plan"))).jobs
+    await bury(backend, store)
+    wanted = {"in.chain": chained, "with.key": unique, "by.hand": triggered.occurrence.job_id, "by.plan": planned.id}
+    for kind, found in wanted.items():
+        assert found in ids(await store.find(JobFilter(kind=kind))), kind
+
+
+async def test_every_job_of_a_second_is_found_by_its_kind_whichever_process_took_it_in(backend: Backend) -> None:
+    stores = await stores_on(backend, 3)
+    made = [await submit(stores[n % 3], "needle") for n in range(9)]
+    await bury(backend, stores[0])
+    for store in stores:
+        assert ids(await store.find(JobFilter(kind="needle"))) == sorted(made, reverse=True)
+
+
+@pytest.mark.native("what ails its database a server tells nobody")
+async def test_a_submit_that_was_undone_hides_none_that_comes_after_it_in_the_same_second(
+    backend: Backend, store: Store
+) -> None:
+    await store.make_lanes([a_job("needle"), a_job("pin"), a_job()])  # so that a submit is one statement
+    await backend.refuse_jobs_with_label("unwanted")
+    for kind, key in (("needle", None), ("pin", "k")):  # one with a key may first write what came before it
+        with pytest.raises(Exception, match=r"refused by the test|full|room"):
+            await store.submit([a_job(kind), a_job(labels={"is": "unwanted"}, unique_key=key)])
+    made = {kind: await submit(store, kind) for kind in ("needle", "pin")}
+    await bury(backend, store)
+    for kind, job_id in made.items():
+        assert ids(await store.find(JobFilter(kind=kind))) == [job_id]
+
+
+@pytest.mark.native("erasing is tested where it is done")
+async def test_an_erased_job_hides_none_that_comes_after_it_in_the_same_second(
+    backend: Backend, store: Store, worker: Worker
+) -> None:
+    """Its name is its kind, of which the process remembers that it is noted."""
+    await store.make_lanes([a_job("Needle")])
+    gone = await die(store, worker, "sad", kind="Needle", options=Options(name="needle"))
+    await store.erase(gone, by=Actor(role=Role.ADMIN, name="root"))
+    after = await submit(store, "Needle")
+    await bury(backend, store)
+    assert ids(await store.find(JobFilter(kind="Needle"))) == [after, gone]
 
 
 async def test_what_one_tenant_says_leads_nobody_else_anywhere(backend: Backend, store: Store, worker: Worker) -> None:
@@ -139,6 +204,20 @@ async def test_what_one_tenant_says_leads_nobody_else_anywhere(backend: Backend,
     assert ids(await store.find(JobFilter(label=("order", "7")))) == [theirs, mine]
     assert await store.find(JobFilter(text="vol-7731", tenant="mine")) == Page([])
     assert ids(await store.find(JobFilter(text="vol-7731", tenant="theirs"))) == [died]
+
+
+async def test_a_kind_of_one_tenant_leads_nobody_else_anywhere(backend: Backend, store: Store) -> None:
+    names = ("mine", "theirs", "others")
+    await store.make_lanes([a_job("needle", tenant=name) for name in names])
+    mine, theirs = [await submit(store, "needle", tenant=name) for name in names[:2]]
+    for name in names:
+        await (await later(backend, MINUTE)).submit(some_jobs(30, tenant=name))
+    both: tuple[dict[str, Any], ...] = ({"kind": "needle"}, {"text": "needle"})
+    for asked in both:
+        assert ids(await store.find(JobFilter(tenant="mine", **asked))) == [mine]
+        assert ids(await store.find(JobFilter(tenant="theirs", **asked))) == [theirs]
+        assert await store.find(JobFilter(tenant="others", **asked)) == Page([])
+        assert ids(await store.find(JobFilter(**asked))) == [theirs, mine]
 
 
 async def test_a_job_that_went_round_again_is_found_by_what_it_says_now(
@@ -169,7 +248,8 @@ async def test_every_way_finds_the_same_jobs_in_the_same_order(
     made: list[UUID] = []
     for number in range(60):
         labels = {"zone": random.choice("abc"), "order": str(number)} if random.random() < 0.6 else {}
-        made.append(await submit(latest, labels=labels, tenant=random.choice(["one", "two"])))
+        kind = random.choice(["echo", "echo", "Ship.box"])
+        made.append(await submit(latest, kind, labels=labels, tenant=random.choice(["one", "two"])))
         if number % 4 == 0:
             latest = await later(backend, random.choice([1, 2, 30]) * SECOND)
     for run in (await claim(store, worker, 60))[::2]:
@@ -184,6 +264,9 @@ async def test_every_way_finds_the_same_jobs_in_the_same_order(
         ({"text": '"z2 broke"'}, lambda job: job.error is not None and "z2" in job.error.message),
         ({"text": "order=1"}, lambda job: job.labels.get("order", "").startswith("1")),
         ({"error": "shelf y"}, lambda job: job.error is not None and "shelf y" in job.error.message),
+        ({"kind": "Ship.box"}, lambda job: job.kind == "Ship.box"),
+        ({"kind": "Ship.box", "text": "shelf"}, lambda job: job.kind == "Ship.box" and bool(job.error)),
+        ({"text": "ship"}, lambda job: job.kind == "Ship.box"),
         ({"text": "zone=b", "states": DEAD}, lambda job: job.labels.get("zone") == "b" and job.state is State.DEAD),
     ]
     for fields, fits in checks:
@@ -205,10 +288,10 @@ async def test_an_erased_job_leaves_none_of_its_words_but_those_that_others_have
     await store.redrive([last])
     (run,) = await claim(store, worker, 1)
     await settle(store, worker, run, Cause.GAVE_UP, error=Failure(reason="error", message="privateagain"))
-    assert beyond(await noted(backend), empty) == (6, 6)
+    assert beyond(await noted(backend), empty) == (7, 7)
     for job_id in (gone, last):
         await store.erase(job_id, by=Actor(role=Role.ADMIN, name="root"))
-    assert beyond(await noted(backend), empty) == (2, 2)
+    assert beyond(await noted(backend), empty) == (3, 3)
     await bury(backend, store)
     for text in ("sharedlabel", "sharedmessage"):
         assert ids(await store.find(JobFilter(text=text))) == [other], text
@@ -228,12 +311,12 @@ async def test_words_go_with_the_last_job_of_their_time_and_no_sooner(
     await store.retire(keep)
     assert await store.find(JobFilter(text="ago")) == Page([])
     assert ids(await store.find(JobFilter(label=("order", "2")))) == [far]
-    assert beyond(await noted(backend), empty) == (4, 4)
+    assert beyond(await noted(backend), empty) == (6, 6)
 
     await store.cancel(far)
     store = await later(backend, 9 * DAY)
     await store.retire(keep)
-    assert beyond(await noted(backend), empty) == (1, 1)
+    assert beyond(await noted(backend), empty) == (2, 2)
     assert ids(await store.find(JobFilter(text="order"))) == [young]
 
 
@@ -249,7 +332,7 @@ async def test_times_of_which_a_job_is_left_keep_no_others_from_being_forgotten(
     for _ in range(2):
         await store.retire(dict.fromkeys(FINAL, 5 * DAY))
 
-    assert beyond(await noted(backend), empty) == (22, 22)
+    assert beyond(await noted(backend), empty) == (44, 44)  # a label and a kind each
 
 
 async def test_jobs_of_one_second_note_what_they_have_in_common_once(backend: Backend, store: Store) -> None:
@@ -257,7 +340,7 @@ async def test_jobs_of_one_second_note_what_they_have_in_common_once(backend: Ba
     for _ in range(3):
         await store.submit(some_jobs(20, labels={"team": "blue", "zone": "eu"}))
     await submit(store)
-    assert beyond(await noted(backend), empty) == (2, 2)
+    assert beyond(await noted(backend), empty) == (3, 3)
     store = await later(backend, 2 * SECOND)
     await store.submit([a_job(labels={"team": "Blue"}), a_job(tenant="other", labels={"team": "blue"})])
-    assert beyond(await noted(backend), empty) == (3, 4)
+    assert beyond(await noted(backend), empty) == (5, 7)

@@ -93,7 +93,8 @@ NOWHERE: tuple[dict[str, Any], ...] = (
 async def test_a_page_that_finds_nothing_among_many_reads_a_bounded_number_and_leads_on(
     postgres_database: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidewheel.store.postgres.searching.SCAN", SCAN)
+    for name, value in (("SCAN", SCAN), ("FIRST_LOOK", SCAN // 10)):
+        monkeypatch.setattr(f"tidewheel.store.postgres.searching.{name}", value)
     async with opened(postgres_database, pool_size=1) as store:
         worker = await store.register(a_worker())
         await store.submit(some_jobs(1, kind="test.job"))

@@ -28,7 +28,7 @@ HISTORY = """
 
 
 def steps(connection: apsw.Connection, where: JobFilter) -> int:
-    """Return how many hundreds of steps a page takes. That nobody has a label or a word is known from its phrases."""
+    """Return how many hundreds of steps a page takes. That nobody has a label, kind or word is known from phrases."""
     taken = 0
 
     def count() -> bool:
@@ -40,7 +40,7 @@ def steps(connection: apsw.Connection, where: JobFilter) -> int:
     page = searching.find(connection, where, 50, None)
     connection.set_progress_handler(None)
     assert page.jobs == []
-    assert (page.next is None) == bool(where.label or where.error or where.text)
+    assert (page.next is None) == bool(where.label or where.kind or where.error or where.text)
     return taken
 
 

@@ -1,4 +1,4 @@
-"""Phrases by which jobs are found: their labels (`name=value`), names, descriptions, and the messages of their errors.
+"""Phrases by which jobs are found: kinds, labels (`name=value`), names, descriptions, and the messages of their errors.
 
 An index knows each phrase and the *moments*, of about a second, in which jobs with it were made; the id of a job tells
 its moment. So a phrase that thousands of jobs of one second have is noted once. The index tells where to look, and not
@@ -16,6 +16,7 @@ import msgspec
 _TIME_BITS: Final = 80
 """Of an id, below its milliseconds."""
 _MOMENT_BITS: Final = 10
+_BELOW_MOMENT: Final = _TIME_BITS + _MOMENT_BITS
 _PERIOD_BITS: Final = 16
 """A period is 65 536 moments, about 19 hours. Phrases are noted, and forgotten, for each period by itself."""
 _YOUNG: Final = 3
@@ -55,7 +56,7 @@ class Stretch(NamedTuple):
 
 
 class Trail(NamedTuple):
-    """Where jobs with a word, or a label, were made."""
+    """Where jobs with a word, a label or of a kind were made."""
 
     moments: frozenset[int]
     reach: int
@@ -80,8 +81,14 @@ def label_phrase(name: str, value: str) -> str:
     return small(f"{name}={value}")
 
 
+@lru_cache(4096)
+def kind_phrase(kind: str) -> str:
+    """Return the phrase of a kind."""
+    return small(kind)
+
+
 def phrases_of(labels: str | None, options: str | None) -> tuple[str, ...]:
-    """Return what a job is found by from the beginning; both are JSON, as they are stored."""
+    """Return what a job is found by from the beginning, besides its kind; both are JSON, as they are stored."""
     is_short = len(labels or "") + len(options or "") <= _MOST_REMEMBERED
     return _short_phrases_of(labels, options) if is_short else _phrases_of(labels, options)
 
@@ -108,7 +115,10 @@ def _noted(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def said_by(jobs: Iterable[tuple[int, UUID, str | None, str | None]]) -> list[Said]:
-    """Return what jobs are found by from the beginning, each given by its tenant, id, labels and options."""
+    """Return what jobs are found by from the beginning, besides their kinds.
+
+    Each is given by its tenant, id, labels and options.
+    """
     return list(
         dict.fromkeys(
             Said(tenant, phrase, moment_of(job_id))
@@ -116,6 +126,13 @@ def said_by(jobs: Iterable[tuple[int, UUID, str | None, str | None]]) -> list[Sa
             for phrase in phrases_of(labels, options)
         )
     )
+
+
+def said_of_kinds(jobs: Iterable[tuple[int, UUID, str]]) -> list[Said]:
+    """Return that jobs are found by their kinds, each given by its tenant, id and kind."""
+    # Every submit comes this way: of a thousand jobs alike, one is looked at more closely.
+    made = dict.fromkeys((tenant, kind, job_id.int >> _BELOW_MOMENT) for tenant, job_id, kind in jobs)
+    return [Said(tenant, kind_phrase(kind), moment) for tenant, kind, moment in made]
 
 
 def said_of_ends(ends: Iterable[tuple[int, UUID, str | None]]) -> list[Said]:
@@ -146,7 +163,7 @@ def said_by_one_alone(
 
 def moment_of(job_id: UUID) -> int:
     """Return the moment in which an id was made."""
-    return job_id.int >> (_TIME_BITS + _MOMENT_BITS)
+    return job_id.int >> _BELOW_MOMENT
 
 
 def period_of(moment: int) -> int:
@@ -215,4 +232,4 @@ def _stretch(first: int, last: int) -> Stretch:
 
 def _first_id(moment: int) -> UUID:
     """Return the lowest id of a moment."""
-    return UUID(int=min(moment << (_TIME_BITS + _MOMENT_BITS), 2**128 - 1))
+    return UUID(int=min(moment << _BELOW_MOMENT, 2**128 - 1))

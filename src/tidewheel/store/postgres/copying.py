@@ -9,7 +9,7 @@ import msgspec
 
 from tidewheel.errors import Conflict
 from tidewheel.model.ids import EPOCH
-from tidewheel.model.job_phrases import Said, said_by, said_of_ends
+from tidewheel.model.job_phrases import Said, said_by, said_of_ends, said_of_kinds
 from tidewheel.store.copying import Piece, Snapshot, changed_meanwhile
 from tidewheel.store.migrations import COPYING
 from tidewheel.store.postgres.connection import SQL, Connection, Database, connect
@@ -84,7 +84,8 @@ class PostgresTarget:
             if piece.table == "log":
                 await _note_fresh(connection, [dict(zip(piece.columns, record, strict=True)) for record in records])
             if piece.table in ("job", "job_history"):
-                await note_phrases(connection, _said([dict(zip(piece.columns, row, strict=True)) for row in records]))
+                jobs = [dict(zip(piece.columns, row, strict=True)) for row in records]
+                await note_phrases(connection, [*await _kinds(connection, jobs), *_said(jobs)])
 
         await self._database.transaction(add)
 
@@ -145,8 +146,15 @@ async def _note_fresh(connection: Connection, pieces: list[dict[str, Any]]) -> N
     )
 
 
+async def _kinds(connection: Connection, jobs: list[dict[str, Any]]) -> list[Said]:
+    """Return that jobs are found by their kinds; the lanes are there already."""
+    lanes = list({job["lane"] for job in jobs})
+    kinds = {row[0]: row[1] for row in await connection.fetch(SQL["copy_kinds"], lanes)}
+    return said_of_kinds((job["tenant"], job["id"], kinds[job["lane"]]) for job in jobs)
+
+
 def _said(jobs: list[dict[str, Any]]) -> list[Said]:
-    """Return what jobs are found by."""
+    """Return what jobs are found by besides."""
     ends = [(job["tenant"], job["id"], _message(job["error"])) for job in jobs if job.get("error")]
     return [*said_by((job["tenant"], job["id"], job["labels"], job["options"]) for job in jobs), *said_of_ends(ends)]
 

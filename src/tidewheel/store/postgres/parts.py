@@ -8,6 +8,7 @@ from uuid import UUID
 
 from tidewheel.model.gate import Gate, GateMode, flag_of
 from tidewheel.model.ids import IdMaker
+from tidewheel.model.noted_kinds import NotedKinds
 from tidewheel.model.submission import LaneKey
 from tidewheel.store.postgres.connection import SQL, Connection, Database
 from tidewheel.store.postgres.hints import Hints
@@ -26,6 +27,7 @@ class Part:
         self._hints = Hints(database.dial, database.clock)
         self._lanes = lanes
         self._make_id = make_id
+        self._kinds = NotedKinds()
         self._involved: set[tuple[UUID, int]] = set()
         """Runs that were claimed here whose ends concern others; a hint, so that they are dealt with at once."""
 

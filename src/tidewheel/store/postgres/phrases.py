@@ -49,8 +49,10 @@ async def own_phrases(connection: Connection, job_id: UUID) -> list[Said]:
 
 
 async def erase_phrases(connection: Connection, said: Sequence[Said]) -> None:
-    """Forget what nobody but an erased job was found by."""
+    """Forget what nobody but an erased job was found by. Kinds stay: processes remember that these are noted."""
     for tenant, phrase, moment in said:
+        if await connection.fetchval(SQL["is_kind"], tenant, phrase):
+            continue
         for step in ("erase_moment", "erase_phrase"):
             await connection.execute(SQL[step], tenant, phrase, moment)
 

@@ -122,7 +122,7 @@ async def _page(connection: Connection, where: JobFilter, limit: int, after: UUI
     words = () if sought is None else sought.words
     below, floor = _bounds(where, after, sought)
     walk = _Walk(connection, where, _way(where, number), [pattern_of(word) for word in words] or None, limit)
-    if walk.way.is_long and (where.label or where.error or words):
+    if walk.way.is_long and (where.label or where.kind or where.error or words):
         tracker = Tracker(connection, where, number, words)
         edge = await walk.through(Stretch(below, floor), FIRST_LOOK)
         if edge is not None and not walk.is_full:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tidewheel.errors import AlreadyActive, Invalid, KeyReused
 from tidewheel.model.cap import QueueCap
 from tidewheel.model.job import JobSpec, Submitted
-from tidewheel.model.job_phrases import said_by
+from tidewheel.model.job_phrases import Said, said_by, said_of_kinds
 from tidewheel.model.states import WAITING, Cause, State
 from tidewheel.model.submission import Prepared, check_ages, field_of, prepare_all
 from tidewheel.store.bell import SOON
@@ -26,6 +26,8 @@ from tidewheel.store.postgres.relating import NewJob, relate, store
 T = TypeVar("T")
 Slot = tuple[int, str]
 """A tenant and a key of theirs."""
+Arrays = Sequence[list[Any] | None]
+"""Of `add_jobs`; those of which nothing is to be said are None."""
 _UNLESS_CAPPED: Final = False
 _IN_ANY_CASE: Final = True
 
@@ -74,9 +76,11 @@ class Submitting(Part):
         ids = [self._make_id() for _ in jobs]
         numbers = await self._lanes.ids(connection, [job.lane for job in jobs])
         columns = _columns(jobs, numbers, ids)
-        status: Any = await connection.execute(SQL["add_jobs"], *columns, _UNLESS_CAPPED, *_phrases(columns))
+        kinds = self._kinds.unknown(_kinds(jobs, columns))
+        status: Any = await connection.execute(SQL["add_jobs"], *columns, _UNLESS_CAPPED, *_phrases(columns, kinds))
         if status == "INSERT 0 0":
             return None
+        self._kinds.remember(kinds)  # it was one statement by itself, and is committed
         return [Submitted(job_id, created=True) for job_id in ids]
 
     async def make_lanes(self, specs: Sequence[JobSpec]) -> None:
@@ -136,7 +140,8 @@ async def _add_keyed(
     for locked in key_caps:
         await check_room(connection, locked, len(new_in.under(locked)))
     if added:
-        caps = await _insert(connection, columns, new_in, caps)
+        phrases = _phrases(columns, _kinds(chosen, columns))
+        caps = await _insert(connection, columns, phrases, new_in, caps)
     if relations is not None:
         await store(connection, relations)
     await finish(connection, WAITING, [Ending.waiting(ids[index], Cause.CANCELLED, "replaced") for index in replaced])
@@ -163,11 +168,10 @@ class Newcomers(NamedTuple):
 
 
 async def _insert(
-    connection: Connection, columns: list[list[Any] | None], new_in: Newcomers, held: list[LockedCap]
+    connection: Connection, columns: Arrays, phrases: Arrays, new_in: Newcomers, held: list[LockedCap]
 ) -> list[LockedCap]:
     """Insert jobs; if there are caps for their queues, under the locks of these, which are returned."""
     caps = held
-    phrases = _phrases(columns)
     added = [] if caps else await connection.fetch(SQL["add_jobs"], *columns, _UNLESS_CAPPED, *phrases)
     if not added:
         caps = caps or await lock_caps(connection, columns[1] or [])
@@ -283,13 +287,21 @@ def _columns(
     return [ids, lanes, tenants, [job.priority for job in jobs], [job.args for job in jobs], *sparse]
 
 
-def _phrases(columns: list[list[Any] | None]) -> tuple[list[Any] | None, ...]:
+def _kinds(jobs: Sequence[Prepared], columns: Arrays) -> list[Said]:
+    """Return that jobs are found by their kinds."""
+    ids, _, tenants = columns[:3]
+    return said_of_kinds(zip(tenants or (), ids or (), (job.lane.kind for job in jobs), strict=True))
+
+
+def _phrases(columns: Arrays, kinds: list[Said]) -> Arrays:
     """Return what the jobs in the arrays of `add_jobs` are found by, as its last arrays."""
     ids, _, tenants, _, _, labels, options = columns[:7]
-    if labels is None and options is None:
-        return None, None, None
-    nothing = [None] * len(ids or ())
-    return arrays_of(said_by(zip(tenants or (), ids or (), labels or nothing, options or nothing, strict=True)))
+    said = kinds
+    if labels is not None or options is not None:
+        nothing = [None] * len(ids or ())
+        jobs = zip(tenants or (), ids or (), labels or nothing, options or nothing, strict=True)
+        said = [*kinds, *said_by(jobs)]
+    return arrays_of(said) if said else (None, None, None)
 
 
 async def known_by_key(connection: Connection, tenant: int, key: str, fingerprint: bytes) -> UUID | None:
@@ -312,4 +324,4 @@ async def add_own(connection: Connection, lanes: LaneBook, jobs: Sequence[Prepar
     keyed = {(numbers[at][1], job.idempotency_key): at for at, job in enumerate(jobs) if job.idempotency_key}
     await _add_keys(connection, list(jobs), keyed, {at: Submitted(ids[at], created=True) for at in keyed.values()})
     columns = _columns(jobs, numbers, ids)
-    await connection.execute(SQL["add_jobs"], *columns, _IN_ANY_CASE, *_phrases(columns))
+    await connection.execute(SQL["add_jobs"], *columns, _IN_ANY_CASE, *_phrases(columns, _kinds(jobs, columns)))

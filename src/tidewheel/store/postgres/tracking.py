@@ -11,6 +11,7 @@ from tidewheel.model.job_phrases import (
     MOST_PHRASES,
     Stretch,
     Trail,
+    kind_phrase,
     label_phrase,
     moment_of,
     moments_each,
@@ -47,10 +48,11 @@ class Tracker(NamedTuple):
         return stretches_on(trails, first) if trails else ([], below)
 
     async def _clues(self, first: int, last: int) -> list[list[int]]:
-        """Return the phrases of the label, and those in which each of the words stands that are rare."""
+        """Return the phrases of the label and the kind, and those in which each of the words stands that are rare."""
         clues = [] if self.where.label is None else [await self._that_are(label_phrase(*self.where.label), LONG)]
+        clues += [] if self.where.kind is None else [await self._of_kind(self.where.kind)]
         in_messages = [] if self.where.error is None else [small(self.where.error)]
-        words = (*in_messages, *[word for word in self.words if not await self._is_in_kind(word)])
+        words = (*in_messages, *self.words)
         clues += [await self._with(word, first, last) for word in words if len(word) >= LEAST_PART]
         return [phrases for phrases in clues if phrases is not None]
 
@@ -59,9 +61,10 @@ class Tracker(NamedTuple):
         found = _ids(await self.connection.fetch(SQL["phrases_that_are"], self.tenant, phrases, MOST_PHRASES))
         return found if len(found) < MOST_PHRASES else None
 
-    async def _is_in_kind(self, word: str) -> bool:
-        found: bool = await self.connection.fetchval(SQL["is_in_kind"], pattern_of(word), self.tenant, self.where.kind)
-        return found
+    async def _of_kind(self, kind: str) -> list[int] | None:
+        sought = self.tenant, kind_phrase(kind), kind, MOST_PHRASES
+        found = _ids(await self.connection.fetch(SQL["phrases_of_kind"], *sought))
+        return found if len(found) < MOST_PHRASES else None
 
     async def _with(self, word: str, first: int, last: int) -> list[int] | None:
         """Return the phrases in which a word stands, or may stand; None if these are too many."""

@@ -52,8 +52,10 @@ def own_phrases(session: Session, job_id: UUID) -> list[Said]:
 
 
 def erase_phrases(session: Session, said: Sequence[Said]) -> None:
-    """Forget what nobody but an erased job was found by."""
+    """Forget what nobody but an erased job was found by. Kinds stay: processes remember that these are noted."""
     for tenant, phrase, moment in said:
+        if session.value("is_kind", tenant=tenant, phrase=phrase):
+            continue
         for step in ("erase_moment", "erase_phrase"):
             session.run(step, tenant=tenant, phrase=phrase, moment=moment)
 

@@ -65,7 +65,7 @@ def find(connection: apsw.Connection, where: JobFilter, limit: int, after: UUID 
         return Page([])
     walk = _Walk(connection, where, values)
     words = () if sought is None else sought.words
-    if walk.is_long and (where.label or where.error or words):
+    if walk.is_long and (where.label or where.kind or where.error or words):
         edge = walk.through(values["after"], values["floor"], FIRST_LOOK)
         if edge is not None and not walk.is_full:
             edge = _track(walk, Tracker(connection, where, values["tenant"], words), edge, values["floor"])

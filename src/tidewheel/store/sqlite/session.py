@@ -8,6 +8,7 @@ import apsw
 
 from tidewheel.clock import Clock
 from tidewheel.model.ids import IdMaker
+from tidewheel.model.noted_kinds import NotedKinds
 from tidewheel.model.order import Turns
 from tidewheel.model.priority import Priority
 from tidewheel.store.bell import SOON
@@ -34,6 +35,7 @@ class Session:
         self.connection = connection
         self.make_id = make_id
         self.lanes = Lanes()
+        self.kinds = NotedKinds()
         self.turns = dict[tuple[UUID, Priority | None], Turns]()
         """Whose turn it is, for each worker and each bound that it sets itself."""
         self._clock = clock
@@ -79,6 +81,7 @@ class Session:
     def forget(self) -> None:
         """Drop all that was remembered, for a piece of work was undone; the next one begins with what is stored."""
         self.lanes.forget()
+        self.kinds.forget()
         if self.connection.in_transaction:
             self.lanes.catch_up(self.connection)
 

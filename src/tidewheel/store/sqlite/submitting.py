@@ -10,7 +10,7 @@ import msgspec
 
 from tidewheel.errors import AlreadyActive, KeyReused
 from tidewheel.model.job import JobSpec, Submitted
-from tidewheel.model.job_phrases import said_by
+from tidewheel.model.job_phrases import said_by, said_of_kinds
 from tidewheel.model.states import WAITING, Cause
 from tidewheel.model.submission import Prepared, field_of
 from tidewheel.store.lanes import Lane
@@ -92,13 +92,22 @@ class Batch:
             check_free(self._session, self._given)
             statement = "add_plain_jobs" if self._plain else "add_jobs"
             self._session.run(statement, jobs=json_text(self._rows), now=self._now)
-            note_phrases(self._session, said_by((row[2], row[0], row[5], row[6]) for row in self._rows))
+            self._note()
             self._rows, self._given, self._plain = [], [], True
 
     def relate(self) -> None:
         """Let the jobs with parents wait for these, once all are written."""
         if self._children:
             relate(self._session, self._children, self._now)
+
+    def _note(self) -> None:
+        """Note what the jobs are found by that are written."""
+        said = said_by((row[2], row[0], row[5], row[6]) for row in self._rows if row[5] or row[6])
+        lanes = self._lanes.by_id
+        kinds = self._session.kinds
+        unknown = kinds.unknown(said_of_kinds((row[2], row[0], lanes[row[1]].kind) for row in self._rows))
+        note_phrases(self._session, [*unknown, *said])
+        kinds.remember(unknown)
 
     def _gather(self, job: Prepared, lane: Lane, job_id: UUID) -> None:
         due_at = self._now if job.delay is None else self._now + span(job.delay)

@@ -12,6 +12,7 @@ from tidewheel.model.job_phrases import (
     MOST_PHRASES,
     Stretch,
     Trail,
+    kind_phrase,
     label_phrase,
     moment_of,
     moments_each,
@@ -22,7 +23,7 @@ from tidewheel.model.job_phrases import (
     trail_of,
 )
 from tidewheel.store.base import JobFilter
-from tidewheel.store.sqlite.connection import rows, value
+from tidewheel.store.sqlite.connection import rows
 
 
 class Tracker(NamedTuple):
@@ -40,25 +41,21 @@ class Tracker(NamedTuple):
         return stretches_on(trails, first) if trails else ([], below)
 
     def _clues(self, first: int, last: int) -> list[list[int]]:
-        """Return the phrases of the label, and those in which each of the words stands that are rare."""
-        bounds = {"first": period_of(first), "last": period_of(last), "limit": MOST_PHRASES}
-        asked = {"tenant": self.tenant, **bounds}
-        long = self._ids("phrases_that_are", {**asked, "phrase": LONG})
-        clues = []
-        if self.where.label is not None:
-            clues.append(self._ids("phrases_that_are", {**asked, "phrase": label_phrase(*self.where.label)}))
+        """Return the phrases of the label and the kind, and those in which each of the words stands that are rare."""
+        asked = {"tenant": self.tenant, "first": period_of(first), "last": period_of(last), "limit": MOST_PHRASES}
+        long = self._that_are(LONG, asked)
+        clues = [] if self.where.label is None else [self._that_are(label_phrase(*self.where.label), asked) + long]
+        clues += [] if self.where.kind is None else [self._that_are(kind_phrase(self.where.kind), asked)]
         in_messages = [] if self.where.error is None else [small(self.where.error)]
-        words = (*in_messages, *[word for word in self.words if not self._is_in_kind(word)])
         clues += [
-            self._ids("phrases_with", {**asked, "word": word, "parts": _all_of(parts_of(word))})
-            for word in words
+            self._ids("phrases_with", {**asked, "word": word, "parts": _all_of(parts_of(word))}) + long
+            for word in (*in_messages, *self.words)
             if len(word) >= LEAST_PART
         ]
-        return [[*phrases, *long] for phrases in clues if len(phrases) + len(long) < MOST_PHRASES]
+        return [phrases for phrases in clues if len(phrases) < MOST_PHRASES]
 
-    def _is_in_kind(self, word: str) -> bool:
-        named = {"word": word, "tenant": self.tenant, "kind": self.where.kind}
-        return bool(value(self.connection, "is_in_kind", named))
+    def _that_are(self, phrase: str, asked: dict[str, Any]) -> list[int]:
+        return self._ids("phrases_that_are", {**asked, "phrase": phrase})
 
     def _trail(self, phrases: list[int], first: int, last: int) -> Trail:
         most = moments_each(len(phrases))

@@ -68,6 +68,9 @@ SELECT attname, format_type(atttypid, NULL)
   FROM pg_attribute
  WHERE attrelid = ('tidewheel.' || quote_ident($1))::regclass AND attnum > 0 AND NOT attisdropped
 
+-- name: copy_kinds
+SELECT id, kind FROM tidewheel.lane WHERE id = ANY ($1::integer[])
+
 -- name: copy_fresh
 -- Words of lines that came are still to be indexed.
 INSERT INTO tidewheel.log_fresh (first_at, last_at, lines, chars, jobs, tokens, firsts, lanes)

@@ -26,11 +26,12 @@ SELECT tidewheel.phrase_id(tenant.id, sought.phrase) AS id
  WHERE $1::integer IS NULL OR tenant.id = $1
  LIMIT $3
 
--- name: is_in_kind
--- Whether a word stands in the kind of any job.
-SELECT EXISTS (
-       SELECT FROM tidewheel.lane
-        WHERE lower(kind COLLATE "C") LIKE $1 AND ($2::integer IS NULL OR tenant = $2) AND ($3::text IS NULL OR kind = $3))
+-- name: phrases_of_kind
+-- Of one tenant, or of each that has it.
+SELECT DISTINCT tidewheel.phrase_id(tenant, $2) AS id
+  FROM tidewheel.lane
+ WHERE kind = $3 AND ($1::integer IS NULL OR tenant = $1)
+ LIMIT $4
 
 -- name: phrases_with
 -- The phrases of some periods in which a word stands, of not more than so many rows. `IS TRUE` keeps the planner off the
@@ -93,6 +94,9 @@ SELECT job.id, job.tenant, NULL, NULL, attempt.error ->> 'message'
   FROM tidewheel.attempt
   JOIN tidewheel.job_history AS job ON job.id = attempt.job_id
  WHERE attempt.job_id = $3 AND job.id = $3
+
+-- name: is_kind
+SELECT EXISTS (SELECT FROM tidewheel.lane WHERE tenant = $1 AND lower(kind COLLATE "C") = $2)
 
 -- name: erase_moment
 DELETE FROM tidewheel.phrase_moment WHERE phrase = tidewheel.phrase_id($1, $2) AND moment = $3

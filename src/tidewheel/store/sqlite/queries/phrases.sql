@@ -26,12 +26,6 @@ SELECT id FROM phrase
  WHERE phrase = :phrase AND (:tenant IS NULL OR tenant = :tenant) AND period BETWEEN :first AND :last
  LIMIT :limit
 
--- name: is_in_kind
--- Whether a word stands in the kind of any job.
-SELECT EXISTS (
-       SELECT 1 FROM lane
-        WHERE instr(lower(kind), :word) > 0 AND (:tenant IS NULL OR tenant = :tenant) AND (:kind IS NULL OR kind = :kind))
-
 -- name: phrases_with
 -- The phrases of some periods in which a word stands.
 SELECT phrase.id
@@ -81,6 +75,9 @@ SELECT job.id, job.tenant, NULL, NULL, attempt.error ->> 'message'
   FROM attempt
  CROSS JOIN job_history AS job ON job.id = attempt.job_id
  WHERE attempt.job_id = :id
+
+-- name: is_kind
+SELECT EXISTS (SELECT 1 FROM lane WHERE tenant = :tenant AND lower(kind) = :phrase)
 
 -- name: erase_moment
 DELETE FROM phrase_moment
