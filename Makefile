@@ -1,7 +1,7 @@
 # `make` alone lists the targets. Nothing is assumed but Python 3.11 or newer, make, and a package registry.
 PYTHON ?= python3
 WORKERS ?= 4
-SLOW_WORKERS ?= 2
+SLOW_WORKERS ?= 3
 STORE ?= sqlite
 SUITE ?= kernel
 MINUTES ?= 5

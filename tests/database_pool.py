@@ -31,11 +31,12 @@ class DatabasePool:
 
     def take(self) -> str:
         """Return the name of a database that is as good as new."""
-        name = self._free.pop() if self._free else self._make()
+        name = self._free.pop() if self._free else self.make()
         self._taken.add(name)
         return name
 
-    def _make(self) -> str:
+    def make(self) -> str:
+        """Return the name of a database that is new; whoever asks for it drops it."""
         name = f"tide_test_{os.getpid()}_{secrets.token_hex(4)}"
         # Measured in memory: 10 ms to create, against 14 ms with WAL_LOG, and 4 ms to drop.
         maintenance(self._url).execute(f"CREATE DATABASE {name} TEMPLATE {self._template} STRATEGY FILE_COPY".encode())
@@ -53,12 +54,12 @@ class DatabasePool:
         if restored:
             self._free.append(name)
         else:
-            self._drop(name)
+            self.drop(name)
 
     def close(self) -> None:
         """Remove all."""
         for name in list(self._made):
-            self._drop(name)
+            self.drop(name)
 
     def _session(self, name: str) -> psycopg.Connection[Any]:
         if name not in self._made:
@@ -66,7 +67,8 @@ class DatabasePool:
             self._made[name] = psycopg.connect(url, autocommit=True, options="-c lock_timeout=5s")
         return self._made[name]
 
-    def _drop(self, name: str) -> None:
+    def drop(self, name: str) -> None:
+        """Remove a database."""
         session = self._made.pop(name, None)
         if session is not None:
             session.close()

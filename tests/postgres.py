@@ -157,6 +157,15 @@ def postgres_database(postgres_server: SharedPostgres) -> Iterator[str]:
 
 
 @pytest.fixture
+def new_postgres_database(postgres_server: SharedPostgres) -> Iterator[str]:
+    """The URL of a migrated database that nobody has used: what others counted and left in theirs is part of plans."""
+    pool = postgres_server.pool()
+    name = pool.make()
+    yield postgres_server.database_url(name)
+    pool.drop(name)
+
+
+@pytest.fixture
 def private_postgres() -> Iterator[PostgresServer]:
     """A durable server for one test alone, which may stop and kill it. Takes half a second; has no template."""
     with PostgresServer(DURABLE) as server:

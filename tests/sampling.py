@@ -4,6 +4,7 @@ The others are proofs: `.ci/run` runs each on every ground.
 """
 
 import zlib
+from collections import Counter
 from typing import Final
 
 import pytest
@@ -12,6 +13,10 @@ ONE_STORE: Final = ("tests.api.", "tests.worker.test_running")
 """Tests of the server and of whole workers, for which all stores are alike: `tests/contract` sees to that. Each is run
 on one of the stores, half of them on either."""
 STORES: Final = ("sqlite", "postgres")
+
+
+EVERY_OTHER: Final = ("tests.dashboard.test_pages", "tests.sdk.test_joining")
+"""Tests that are the same for many pages or ways: each is run on every second of them."""
 
 
 def part_of(item: pytest.Item, parts: int) -> int:
@@ -26,6 +31,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = STORES[part_of(item, 2)]
         if store != chosen and (_test_of(item), chosen) in seen:
             item.add_marker(pytest.mark.proof)
+    seen_of = Counter[str]()
+    for item in items:
+        if getattr(getattr(item, "module", None), "__name__", "") in EVERY_OTHER:
+            if seen_of[_test_of(item)] % 2:
+                item.add_marker(pytest.mark.proof)
+            seen_of[_test_of(item)] += 1
 
 
 def _test_of(item: pytest.Item) -> str:

@@ -35,13 +35,13 @@ MOST_ROWS: Final = 50
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_plan_that_was_made_when_there_was_little_stays_right(
-    postgres_database: str, connect: Connect, mode: Mode
+    new_postgres_database: str, connect: Connect, mode: Mode
 ) -> None:
-    connection = await connect(postgres_database)
+    connection = await connect(new_postgres_database)
     for table in ("phrase", "phrase_moment"):
         await connection.execute(f"ALTER TABLE tidewheel.{table} SET (autovacuum_enabled = off)")
     await connection.execute("VACUUM ANALYZE tidewheel.phrase, tidewheel.phrase_moment")
-    kept = await Prepared.all(await connect(postgres_database), list(STATEMENTS), mode)
+    kept = await Prepared.all(await connect(new_postgres_database), list(STATEMENTS), mode)
     for name, values in STATEMENTS.items():
         await kept.explain(name, values)
     await connection.execute(FILL)

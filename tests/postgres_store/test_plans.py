@@ -82,41 +82,43 @@ def test_every_statement_that_names_the_table_of_jobs_is_looked_at_here() -> Non
     assert naming - set(HOT) == LOOK_AT_MUCH
 
 
-async def test_in_a_new_database_every_statement_keeps_to_its_index(postgres_database: str, connect: Connect) -> None:
-    scene = await _scene(postgres_database, await connect(postgres_database))
-    plans = await _explain(await _prepare(postgres_database, connect), scene)
+async def test_in_a_new_database_every_statement_keeps_to_its_index(
+    new_postgres_database: str, connect: Connect
+) -> None:
+    scene = await _scene(new_postgres_database, await connect(new_postgres_database))
+    plans = await _explain(await _prepare(new_postgres_database, connect), scene)
 
     assert [*_astray(plans), *_past_the_edges(plans)] == []
 
 
 async def test_a_plan_made_for_the_empty_table_stays_right_when_it_fills(
-    postgres_database: str, connect: Connect
+    new_postgres_database: str, connect: Connect
 ) -> None:
     """The statistics say that there is no row, and go on saying so until the next vacuum."""
-    connection = await connect(postgres_database)
+    connection = await connect(new_postgres_database)
     await connection.execute("ALTER TABLE tidewheel.job SET (autovacuum_enabled = off)")
     await connection.execute("VACUUM ANALYZE tidewheel.job, tidewheel.dependency")
-    kept = await _prepare(postgres_database, connect)
+    kept = await _prepare(new_postgres_database, connect)
     await _explain(kept, EMPTY)
-    scene = await _scene(postgres_database, connection)
+    scene = await _scene(new_postgres_database, connection)
     await connection.execute(FUTURE, scene.lane, scene.tenant, 200_000)
 
     old = await _explain(kept, scene)
-    new = await _explain(await _prepare(postgres_database, connect), scene)
+    new = await _explain(await _prepare(new_postgres_database, connect), scene)
 
     _check({"a plan that was kept": old, "a plan made anew": new})
 
 
 @pytest.mark.proof
 async def test_with_half_a_million_jobs_of_the_future_no_statement_looks_at_them(
-    postgres_database: str, connect: Connect
+    new_postgres_database: str, connect: Connect
 ) -> None:
-    connection = await connect(postgres_database)
-    scene = await _scene(postgres_database, connection)
+    connection = await connect(new_postgres_database)
+    scene = await _scene(new_postgres_database, connection)
     await connection.execute(FUTURE, scene.lane, scene.tenant, 500_000)
-    before = await _explain(await _prepare(postgres_database, connect), scene)
+    before = await _explain(await _prepare(new_postgres_database, connect), scene)
     await connection.execute("ANALYZE tidewheel.job")
-    after = await _explain(await _prepare(postgres_database, connect), scene)
+    after = await _explain(await _prepare(new_postgres_database, connect), scene)
 
     _check({"before they were counted": before, "after": after})
     assert max(plan.buffers for (_, name), plan in after.items() if name == "peek") < 100
@@ -124,16 +126,16 @@ async def test_with_half_a_million_jobs_of_the_future_no_statement_looks_at_them
 
 @pytest.mark.proof
 async def test_dead_rows_that_a_held_snapshot_keeps_cost_the_hot_statements_nothing(
-    postgres_database: str, connect: Connect
+    new_postgres_database: str, connect: Connect
 ) -> None:
-    connection = await connect(postgres_database)
-    scene = await _scene(postgres_database, connection)
+    connection = await connect(new_postgres_database)
+    scene = await _scene(new_postgres_database, connection)
     await connection.execute("VACUUM ANALYZE tidewheel.job")
-    before = await _explain(await _prepare(postgres_database, connect), scene)
-    await _hold_a_snapshot(await connect(postgres_database))
+    before = await _explain(await _prepare(new_postgres_database, connect), scene)
+    await _hold_a_snapshot(await connect(new_postgres_database))
     await _run_jobs(connection, scene, 100_000)
     await connection.execute("VACUUM ANALYZE tidewheel.job")
-    after = await _explain(await _prepare(postgres_database, connect), scene)
+    after = await _explain(await _prepare(new_postgres_database, connect), scene)
 
     _check({"with dead rows": after})
     assert {
@@ -167,12 +169,12 @@ async def _run_jobs(connection: Raw, scene: Scene, count: int) -> None:
 
 
 async def test_a_finished_job_is_looked_for_only_in_the_days_since_it_was_made(
-    postgres_database: str, connect: Connect
+    new_postgres_database: str, connect: Connect
 ) -> None:
-    connection = await connect(postgres_database)
-    scene = await _scene(postgres_database, connection)
+    connection = await connect(new_postgres_database)
+    scene = await _scene(new_postgres_database, connection)
     await connection.execute("SELECT tidewheel.prepare_days(current_date - 60, 59)")
-    plans = await _explain(await _prepare(postgres_database, connect), scene)
+    plans = await _explain(await _prepare(new_postgres_database, connect), scene)
     made = time_of(scene.ended[0].job_id).date()
     for (mode, name), plan in plans.items():
         if name in {"get_finished", "find_ended", "logs"}:
@@ -181,8 +183,8 @@ async def test_a_finished_job_is_looked_for_only_in_the_days_since_it_was_made(
             assert min(days) >= made - timedelta(days=1), (mode, name)
 
 
-async def test_a_page_of_lines_reads_no_more_than_it_shows(postgres_database: str, connect: Connect) -> None:
-    connection = await connect(postgres_database)
+async def test_a_page_of_lines_reads_no_more_than_it_shows(new_postgres_database: str, connect: Connect) -> None:
+    connection = await connect(new_postgres_database)
     job_id = make_id(int(SystemClock().now().timestamp() * 1000), 0)
     await connection.execute(
         "INSERT INTO tidewheel.log (job_id, token, first, last, stored_at, lines) "
@@ -192,17 +194,17 @@ async def test_a_page_of_lines_reads_no_more_than_it_shows(postgres_database: st
     )
     await connection.execute("ANALYZE tidewheel.log")
     for mode in MODES:
-        session = await Prepared.all(await connect(postgres_database), ["logs"], mode)
+        session = await Prepared.all(await connect(new_postgres_database), ["logs"], mode)
         plan = await session.explain("logs", [job_id, time_of(job_id), 2, 30_000, 100, LINES_BYTES])
         tables = {str(node["Relation Name"]) for node in plan.nodes() if "Relation Name" in node}
         assert 100 <= sum(plan.rows_of(table) for table in tables) <= 110, mode
 
 
 async def test_whether_a_piece_came_before_is_looked_up_by_its_place_in_two_days(
-    postgres_database: str, connect: Connect
+    new_postgres_database: str, connect: Connect
 ) -> None:
-    connection = await connect(postgres_database)
-    await _scene(postgres_database, connection)
+    connection = await connect(new_postgres_database)
+    await _scene(new_postgres_database, connection)
     await connection.execute("SELECT tidewheel.prepare_days(current_date - 20, 20)")
     await connection.execute(
         "INSERT INTO tidewheel.log (job_id, token, first, last, stored_at, lane, lines) "
@@ -213,7 +215,7 @@ async def test_whether_a_piece_came_before_is_looked_up_by_its_place_in_two_days
     now = SystemClock().now()
     named = [[NOBODY] * 50, [1] * 50, list(range(10, 510, 10))]
     for mode in MODES:
-        session = await Prepared.all(await connect(postgres_database), ["pieces"], mode)
+        session = await Prepared.all(await connect(new_postgres_database), ["pieces"], mode)
         plan = await session.explain("pieces", [*named, now - timedelta(hours=1), now, None, None, None])
         scans = [node for node in plan.nodes() if str(node.get("Alias", "")).startswith("other")]
         used = [node for node in scans if node["Actual Loops"]]
@@ -224,10 +226,10 @@ async def test_whether_a_piece_came_before_is_looked_up_by_its_place_in_two_days
 
 @pytest.mark.parametrize("name", ["segments_news", "fresh_news"])
 async def test_whoever_follows_lines_reads_what_was_noted_since_the_last_look_alone(
-    postgres_database: str, connect: Connect, name: str
+    new_postgres_database: str, connect: Connect, name: str
 ) -> None:
-    connection = await connect(postgres_database)
-    await _scene(postgres_database, connection)
+    connection = await connect(new_postgres_database)
+    await _scene(new_postgres_database, connection)
     notes = (
         "INSERT INTO tidewheel.{} (first_at, last_at, jobs, tokens, firsts, {}) "
         "SELECT now(), now(), $1, '{{1}}', '{{1}}', {}"
@@ -246,7 +248,7 @@ async def test_whoever_follows_lines_reads_what_was_noted_since_the_last_look_al
     span = [now - timedelta(days=1), now + timedelta(hours=1), 30]
     values = {"segments_news": [None, *span, seen], "fresh_news": [*span, None, seen]}
     for mode in MODES:
-        session = await Prepared.all(await connect(postgres_database), [name], mode)
+        session = await Prepared.all(await connect(new_postgres_database), [name], mode)
         plan = await session.explain(name, values[name])
         tables = {str(node["Relation Name"]) for node in plan.nodes() if "Relation Name" in node}
         assert sum(plan.rows_of(table) for table in tables) == 7, mode

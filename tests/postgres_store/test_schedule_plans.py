@@ -86,15 +86,15 @@ async def _fill(connection: Raw) -> UUID:
 
 @pytest.mark.parametrize("counted", [True, False])
 async def test_with_many_schedules_and_occurrences_each_statement_keeps_to_its_index(
-    postgres_database: str, connect: Connect, *, counted: bool
+    new_postgres_database: str, connect: Connect, *, counted: bool
 ) -> None:
     """Whether or not they were counted since they came."""
-    connection = await connect(postgres_database)
+    connection = await connect(new_postgres_database)
     schedule = await _fill(connection)
     if counted:
         await connection.execute("ANALYZE tidewheel.schedule, tidewheel.occurrence")
 
-    plans = await _explain(await _prepare(postgres_database, connect), schedule)
+    plans = await _explain(await _prepare(new_postgres_database, connect), schedule)
 
     astray = [
         f"{name} ({mode[6:]}) goes to {table} by {plan.ways_to(table)}"
