@@ -16,7 +16,8 @@ STORES: Final = ("sqlite", "postgres")
 
 
 EVERY_OTHER: Final = ("tests.dashboard.test_pages", "tests.sdk.test_joining")
-"""Tests that are the same for many pages or ways: each is run on every second of them."""
+"""Tests that are the same for many pages or ways: each is run on every second of them. So are those of `tests/contract`
+on PostgreSQL, where each takes four times as long: every test is run there, and with every second of its parameters."""
 
 
 def part_of(item: pytest.Item, parts: int) -> int:
@@ -31,12 +32,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         chosen = STORES[part_of(item, 2)]
         if store != chosen and (_test_of(item), chosen) in seen:
             item.add_marker(pytest.mark.proof)
-    seen_of = Counter[str]()
-    for item in items:
-        if getattr(getattr(item, "module", None), "__name__", "") in EVERY_OTHER:
-            if seen_of[_test_of(item)] % 2:
-                item.add_marker(pytest.mark.proof)
-            seen_of[_test_of(item)] += 1
+    met = Counter[str]()
+    for item in filter(_is_one_of_many, items):
+        if met[_test_of(item)] % 2:
+            item.add_marker(pytest.mark.proof)
+        met[_test_of(item)] += 1
+
+
+def _is_one_of_many(item: pytest.Item) -> bool:
+    name = getattr(getattr(item, "module", None), "__name__", "")
+    on_postgres = "postgres" in item.name.partition("[")[2]
+    return name in EVERY_OTHER or (name.startswith("tests.contract.") and on_postgres)
 
 
 def _test_of(item: pytest.Item) -> str:
