@@ -71,6 +71,22 @@ def test_who_answers_that_it_has_the_loop_is_judged_by_its_own_time(child: Child
     assert child.looked_at(now)[-1] == (Stuck(child.has_the_loop) if stuck else None)
 
 
+def test_a_stopped_process_that_should_end_a_run_is_given_no_more_than_the_grace_of_that(child: Child) -> None:
+    child.page.expect(500.0)
+    child.stopped = True
+    child.watch.stop_by = 110.0
+
+    assert child.looked_at(110.0) == [None] * 4
+    assert child.looked_at(110.1, 2) == [None, Stuck(None)]
+
+
+def test_a_process_that_is_not_stopped_may_take_longer_to_end_a_run(child: Child) -> None:
+    child.page.expect(500.0)
+    child.watch.stop_by = 110.0
+
+    assert child.looked_at(120.0) == [None] * 4
+
+
 def test_a_loop_that_turns_again_is_asked_anew(child: Child) -> None:
     child.page.expect(120.0, JOB.bytes, 7)
     child.looked_at(120.0, 2)

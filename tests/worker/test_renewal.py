@@ -79,7 +79,15 @@ class Stand:
     async def joined(self) -> None:
         page = SimpleNamespace(lease_until=0.0)
         worker_id = await self.register()
-        self.members.append(SimpleNamespace(worker_id=worker_id, fenced=False, gone=asyncio.Event(), page=page))
+        self.members.append(
+            SimpleNamespace(
+                worker_id=worker_id,
+                fenced=False,
+                gone=asyncio.Event(),
+                page=page,
+                has_none_to_stop=lambda: None,
+            )
+        )
 
 
 async def test_a_registration_that_is_answered_too_late_is_made_anew_and_kills_nobody() -> None:

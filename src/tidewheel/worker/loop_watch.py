@@ -37,6 +37,8 @@ class LoopWatch:
         self._is_stopped = is_stopped
         self._asked = False
         self._suspect: Stuck | None = None
+        self.stop_by: float | None = None
+        """When the grace of a run is over that was asked to stop; who is stopped itself can end none."""
 
     def look(self, now: float) -> Stuck | None:
         """Tell whether the loop is stuck; only what is seen twice is believed."""
@@ -48,7 +50,7 @@ class LoopWatch:
     def _seen(self, now: float) -> Stuck | None:
         pulse = self._page.pulse
         silent = now - pulse.turned if pulse.turned else 0.0
-        if silent > LONGEST_SILENCE and self._is_stopped():
+        if silent > self._longest_silence(now) and self._is_stopped():
             return Stuck(None)
         current = self._page.current
         if current is not None:
@@ -61,3 +63,6 @@ class LoopWatch:
             self._ask()
             return None
         return Stuck(pulse.due)
+
+    def _longest_silence(self, now: float) -> float:
+        return SILENCE if self.stop_by is not None and now > self.stop_by else LONGEST_SILENCE

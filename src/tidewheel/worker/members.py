@@ -18,7 +18,7 @@ from tidewheel.clock import Clock
 from tidewheel.model.worker import WorkerSpec
 from tidewheel.observe import Numbers
 from tidewheel.worker.counting import Inquiry, Tell
-from tidewheel.worker.link import Counted, Link, Message, Ready, Setup
+from tidewheel.worker.link import Counted, Link, Message, Ready, Setup, Stop
 from tidewheel.worker.loop_watch import WHO_HAS_THE_LOOP, LoopWatch, Stuck
 from tidewheel.worker.page import Page
 from tidewheel.worker.sandbox.kernel import PR_SET_CHILD_SUBREAPER, prctl
@@ -98,6 +98,16 @@ class Member:
         """Send a word; one who is gone does not hear it."""
         if self._link is not None:
             self._link.send(message)
+
+    def stop_runs(self, keys: Sequence[tuple[UUID, int]], now: float) -> None:
+        """Have it end runs; if its process is stopped it is ended itself, once their grace is over."""
+        self.say(Stop(tuple(keys)))
+        if self._loop_watch.stop_by is None:
+            self._loop_watch.stop_by = now + self.spec.setup.grace.total_seconds()
+
+    def has_none_to_stop(self) -> None:
+        """Take note that the store has no run of it that was asked to stop."""
+        self._loop_watch.stop_by = None
 
     async def ask(self, within: float) -> None:
         """Have it say what it has counted; one that is busy or gone has said it before."""

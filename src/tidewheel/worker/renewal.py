@@ -13,7 +13,6 @@ from tidewheel.model.worker import WorkerSpec
 from tidewheel.store.base import WorkerStore
 from tidewheel.worker.gathering import Gathering
 from tidewheel.worker.lease import Lease
-from tidewheel.worker.link import Stop
 from tidewheel.worker.members import Member, strays_gone
 from tidewheel.worker.patience import Patience
 
@@ -119,7 +118,9 @@ class Renewal:
             member = members.pop(beat.worker_id)
             member.page.lease_until = self.lease.until
             if beat.cancelling:
-                member.say(Stop(beat.cancelling))
+                member.stop_runs(beat.cancelling, sent_at)
+            else:
+                member.has_none_to_stop()
         for member in members.values():
             _log.warning("%s is no longer alive for the store", member.spec.setup.name)
             self._end_lease(member)

@@ -22,7 +22,7 @@ from tidewheel.store.telling import HintStore
 from tidewheel.worker.blame import blames, ends_of, exit_words
 from tidewheel.worker.deadman import DeadMan
 from tidewheel.worker.gathering import Gathering
-from tidewheel.worker.link import Drain, Stop, TakeOver
+from tidewheel.worker.link import Drain, TakeOver
 from tidewheel.worker.members import Member, MemberSpec, become_reaper, strays_gone
 from tidewheel.worker.patience import Patience
 from tidewheel.worker.renewal import FIRST_PAUSE, LONGEST_PAUSE, Renewal
@@ -236,7 +236,7 @@ class Supervisor:
                 except Unavailable:
                     stops = []  # the next beat tells
                 for worker_id, job_id, token in stops:
-                    members[worker_id].say(Stop(((job_id, token),)))
+                    members[worker_id].stop_runs([(job_id, token)], self._clock.monotonic())
                 await self._clock.sleep(STOPS_EVERY)
 
 
