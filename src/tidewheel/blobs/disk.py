@@ -5,7 +5,7 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -83,14 +83,14 @@ def sweep(folder: Path) -> None:
             remove_unless_locked(path)
 
 
-def remove_unless_locked(path: Path) -> bool:
-    """Remove a file that nobody holds a lock on, and tell whether that was so."""
+def remove_unless_locked(path: Path, remove: Callable[[Path], object] = Path.unlink) -> bool:
+    """Remove a file or folder that nobody holds a lock on, and tell whether that was so."""
     handle = os.open(path, _READ)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(handle), path.lstat()):
             return False  # removed by another before we had the lock, and made anew
-        path.unlink()
+        remove(path)
     except BlockingIOError:
         return False
     finally:

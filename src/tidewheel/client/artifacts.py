@@ -2,8 +2,6 @@
 
 import asyncio
 import hashlib
-import os
-import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from tidewheel.blobs.disk import part_in
 from tidewheel.clock import Clock
 from tidewheel.errors import Conflict, Invalid
 from tidewheel.store.remote.transport import Place, Transport, read
@@ -182,16 +181,9 @@ def _appearing(to: Path) -> Iterator[IO[bytes]]:
     """Give a file to write to that takes its place at the end, if nothing goes wrong."""
     if to.exists() and not to.is_file():  # a device would be replaced by a file, too
         raise Invalid("to", f"{to} is no file")
-    part = to.parent / f".tide-{secrets.token_hex(16)}"
     try:
-        new = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)  # less what the umask says
-    except OSError as error:
-        raise Invalid("to", f"{to.parent} cannot be written to: {error.strerror}") from None
-    try:
-        with os.fdopen(new, "wb") as file:
-            yield file
-        part.replace(to)
+        with part_in(to.parent) as part:
+            yield part.file
+            part.publish(to, replace=True)
     except OSError as error:
         raise Invalid("to", f"{to} cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from tidewheel.blobs.disk import remove_unless_locked
 from tidewheel.worker.executors.scratch import remove_full
 
 _PREFIX: Final = "tide-runs-"
@@ -42,10 +43,13 @@ def host_directory(above: str) -> Iterator[Path]:
 def sweep(above: str) -> None:
     """Remove the directories of hosts that were killed: those of ours that nobody has locked."""
     with os.scandir(above) as entries:
-        found = [entry.path for entry in entries if _OURS.fullmatch(entry.name)]
+        found = [
+            Path(entry.path) for entry in entries if _OURS.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+        ]
     for path in found:
         with suppress(OSError):  # it is none, or not ours to open, or another host was quicker
-            _remove_unless_locked(path)
+            if path.lstat().st_uid == os.geteuid():
+                remove_unless_locked(path, lambda unlocked: remove_full(str(unlocked)))
 
 
 def artifact_directory(above: str, otherwise: Path) -> Path:
@@ -71,17 +75,6 @@ def _locked(above: str) -> tuple[Path, int]:
                 return path, lock
             os.close(lock)  # a sweeper came between
     raise OSError(f"directories in {above} do not stay")
-
-
-def _remove_unless_locked(path: str) -> None:
-    handle = os.open(path, _FOLDER)
-    try:
-        if os.fstat(handle).st_uid == os.geteuid():
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_still(Path(path), handle):
-                remove_full(path)
-    finally:
-        os.close(handle)
 
 
 def _is_still(path: Path, handle: int) -> bool:

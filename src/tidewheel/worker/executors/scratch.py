@@ -21,9 +21,9 @@ MAX_FILES: Final = 1_000
 MAX_DEPTH: Final = 100
 """Folders within folders of output files: each is opened step by step from above, while the worker waits."""
 _NO_FOLDER: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+"""None was made, or there is something else in its place."""
 _BY_THE_TASK: Final = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 """What a task can make of its folder; all else is trouble of the machine, which may pass."""
-"""None was made, or there is something else in its place."""
 _removals: Final[set[asyncio.Future[None]]] = set()
 """Under way; a loop by itself does not hold on to them."""
 
